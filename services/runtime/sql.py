@@ -8,7 +8,7 @@ else is ever put into a statement except bound parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 WIDTHS = (384, 1536)
@@ -31,7 +31,7 @@ class Statements(Mapping[str, bytes]):
             raise StatementError(f"statement {name} needs for_width()")
         return text.encode()
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._texts)
 
     def __len__(self) -> int:
