@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     checksum text NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 )"""
+_APPLIED = b"SELECT version, checksum FROM schema_migrations"
 _GRANT = b"GRANT SELECT ON schema_migrations TO recall_ingest, recall_retrieve, recall_queue"
 
 
@@ -62,7 +63,9 @@ def migrate(url: str, migrations: Sequence[Migration]) -> list[str]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         connection.execute(_CREATE)
-        applied = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
+        applied: dict[int, str] = dict(
+            connection.execute("SELECT version, checksum FROM schema_migrations")
+        )
         _check(applied, migrations)
         missing = [migration for migration in migrations if migration.version not in applied]
         for migration in missing:

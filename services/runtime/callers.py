@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-from recall.error.v1 import error_pb2
 
+from recall.error.v1 import error_pb2
 from services.runtime.errors import CallError
 
 FILE_NAME = "callers.json"

@@ -15,22 +15,52 @@ from services.runtime.interceptors import AUTHORIZATION, REQUEST_ID
 # (GOAWAY too_many_pings): the client pings every 30 s, the server allows one every 10 s.
 KEEPALIVE_MILLISECONDS = 30_000
 KEEPALIVE_TIMEOUT_MILLISECONDS = 10_000
+MAX_CONNECTION_AGE_MILLISECONDS = 300_000
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 DEFAULT_TIMEOUT_SECONDS = 30.0
 
-_OPTIONS = (
-    ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
-    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MILLISECONDS),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.lb_policy_name", "round_robin"),
-    # DNS is looked up again when a connection ends; the server ends each one regularly.
-    ("grpc.dns_min_time_between_resolutions_ms", 5_000),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-)
+Options = tuple[tuple[str, int | str], ...]
+
+
+def channel_options(keepalive_milliseconds: int = KEEPALIVE_MILLISECONDS) -> Options:
+    """Options of every client channel; ``server_options`` is the other side."""
+    return (
+        ("grpc.keepalive_time_ms", keepalive_milliseconds),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MILLISECONDS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.lb_policy_name", "round_robin"),
+        # DNS is looked up again when a connection ends; the server ends each one regularly.
+        ("grpc.dns_min_time_between_resolutions_ms", 5_000),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+        # Channels of one process that share a target must not share a dead connection's back-off.
+        ("grpc.use_local_subchannel_pool", 1),
+    )
+
+
+def server_options(
+    keepalive_milliseconds: int = KEEPALIVE_MILLISECONDS,
+    max_connection_age_milliseconds: int = MAX_CONNECTION_AGE_MILLISECONDS,
+) -> Options:
+    """Options of every server, in agreement with ``channel_options``."""
+    # A third of the client's interval: its pings are never one too many.
+    smallest_interval = keepalive_milliseconds // 3
+    return (
+        ("grpc.keepalive_time_ms", keepalive_milliseconds),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MILLISECONDS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", smallest_interval),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", smallest_interval),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        # Connections end regularly so that clients look replicas up again; calls in progress on
+        # them run to their end (the grace is unlimited).
+        ("grpc.max_connection_age_ms", max_connection_age_milliseconds),
+        ("grpc.so_reuseport", 0),
+    )
 
 
 class Peer:
@@ -49,7 +79,7 @@ class Peer:
         process = os.getpid()
         if process not in self._channels:
             self._channels[process] = grpc.aio.insecure_channel(
-                self.target, options=_OPTIONS, interceptors=_interceptors(self._token)
+                self.target, options=channel_options(), interceptors=_interceptors(self._token)
             )
         return self._channels[process]
 
@@ -69,7 +99,7 @@ def _outgoing(
         timeout = calls.remaining_seconds(timeout or DEFAULT_TIMEOUT_SECONDS)
     metadata = grpc.aio.Metadata(*(details.metadata or ()))
     metadata[AUTHORIZATION] = f"Bearer {token()}"
-    if calls.request_id() and REQUEST_ID not in metadata:
+    if calls.request_id():
         metadata[REQUEST_ID] = calls.request_id()
     return grpc.aio.ClientCallDetails(
         details.method, timeout, metadata, details.credentials, details.wait_for_ready

@@ -8,18 +8,20 @@ helps, a ``RetryInfo``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import grpc
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
+
 from recall.error.v1 import error_pb2
 
 DOMAIN = "recall"
 _PREFIX = "ERROR_REASON_"
 
-Reason = error_pb2.ErrorReason.ValueType
+Reason: TypeAlias = error_pb2.ErrorReason.ValueType
 
 
 class CallError(Exception):

@@ -12,8 +12,8 @@ import grpc
 import psycopg
 import psycopg_pool
 import structlog
-from recall.error.v1 import error_pb2
 
+from recall.error.v1 import error_pb2
 from services.runtime import call as calls
 from services.runtime import errors
 from services.runtime.callers import Caller, Callers, CallersFileError
@@ -52,13 +52,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             behaviour = handler.stream_stream or handler.unary_stream
         else:
             behaviour = handler.stream_unary or handler.unary_unary
-        serve = self._streaming if handler.response_streaming else self._unary
 
-        def begin(request: Any, context: Context) -> Any:
-            return serve(behaviour, (request, context), method, metadata)
+        # gRPC tells the kinds apart by what kind of function the behaviour is.
+        async def unary(request: Any, context: Context) -> Any:
+            return await self._unary(behaviour, (request, context), method, metadata)
+
+        async def streaming(request: Any, context: Context) -> AsyncIterator[Any]:
+            async for reply in self._streaming(behaviour, (request, context), method, metadata):
+                yield reply
 
         return _handler_factory(handler)(
-            begin, handler.request_deserializer, handler.response_serializer
+            streaming if handler.response_streaming else unary,
+            handler.request_deserializer,
+            handler.response_serializer,
         )
 
     async def _unary(

@@ -19,38 +19,19 @@ from dataclasses import dataclass, field
 
 import grpc
 import structlog
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1 import health as grpc_health
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from services.runtime import logs
 from services.runtime.callers import Callers
-from services.runtime.client import (
-    KEEPALIVE_MILLISECONDS,
-    KEEPALIVE_TIMEOUT_MILLISECONDS,
-    MAX_MESSAGE_BYTES,
-)
+from services.runtime.client import server_options
 from services.runtime.config import ConfigError
 from services.runtime.interceptors import CallInterceptor
 
 DRAIN_SECONDS = 25.0
 READINESS_INTERVAL_SECONDS = 1.0
 MAX_CONCURRENT_CALLS = 256
-
-_OPTIONS = (
-    ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
-    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MILLISECONDS),
-    ("grpc.keepalive_permit_without_calls", 1),
-    # A third of the client's interval: its pings are never one too many.
-    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 3),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 3),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    # Connections end after five minutes so that clients look replicas up again; calls in
-    # progress on them run to their end (the grace is unlimited).
-    ("grpc.max_connection_age_ms", 300_000),
-    ("grpc.so_reuseport", 0),
-)
 
 log = structlog.get_logger("server")
 
@@ -105,7 +86,7 @@ async def start(listener: Listener, callers: Callers | None, servicers: Servicer
     """Start serving. Raises PortTakenError."""
     server = grpc.aio.server(
         interceptors=[CallInterceptor(callers)],
-        options=_OPTIONS,
+        options=server_options(),
         maximum_concurrent_rpcs=MAX_CONCURRENT_CALLS,
     )
     servicers.register(server)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from recall.error.v1 import error_pb2
 
+from recall.error.v1 import error_pb2
 from services.runtime import sql
 from services.runtime.callers import (
     Callers,
@@ -74,9 +74,11 @@ def test_a_caller_reads_only_what_it_is_listed_for(tmp_path: Path) -> None:
     bot = Callers(path).identify("Bearer 0123456789abcdef")
     require_workspace(bot, "T1")
     require_channels(bot, ["C1"])
-    for check, argument in ((require_workspace, "T2"), (require_channels, ["C1", "C2"])):
-        with pytest.raises(CallError) as raised:
-            check(bot, argument)
+    with pytest.raises(CallError) as workspace_denied:
+        require_workspace(bot, "T2")
+    with pytest.raises(CallError) as channel_denied:
+        require_channels(bot, ["C1", "C2"])
+    for raised in (workspace_denied, channel_denied):
         assert raised.value.code == grpc.StatusCode.PERMISSION_DENIED
 
 
