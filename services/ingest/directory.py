@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from services.ingest.markup import storable
 
+PRIVATE_CHANNEL = "private channel"
+
 
 class ChannelKind(StrEnum):
     """Directory file that a channel stood in: channels, groups, dms, mpims."""
@@ -58,9 +60,15 @@ class Directory:
         return "Slackbot" if person_id == "USLACKBOT" else ""
 
     def channel_name(self, channel_id: str) -> str:
-        """Current name of a channel without ``#``; empty when unknown."""
+        """Current name of a channel as any reader may see it, without ``#``; empty when unknown.
+
+        A mention can be read where the channel it names can not: the name of a channel that is
+        not public stays hidden.
+        """
         channel = self.channels.get(channel_id)
-        return channel_display_name(channel, self) if channel is not None else ""
+        if channel is None:
+            return ""
+        return channel.name if channel.kind is ChannelKind.PUBLIC else PRIVATE_CHANNEL
 
 
 def read_person(entry: object) -> Person | None:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from services.corpus import Source, content_sha256
+from services.corpus import Source, content_sha256, slack_message_id, synthetic_message_id
+from services.ingest.authors import author_of, child
+from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
+from services.ingest.markup import storable, without_tokens
+from services.ingest.message_text import file_title, files_of, readable_text
+from services.ingest.threads import root_ts
+from services.ingest.timestamps import exact_ts, instant_of, iso_instant
+
+# What Slack itself says about a conversation; nobody wrote it.
+_NOTICE_PREFIXES = ("channel_", "group_", "app_conversation_", "sh_room_", "huddle_")
+_NOTICES = frozenset(
+    {
+        "pinned_item",
+        "unpinned_item",
+        "bot_add",
+        "bot_remove",
+        "bot_enable",
+        "bot_disable",
+        "reminder_add",
+        "reminder_delete",
+        "ekm_access_denied",
+        "joiner_notification",
+        "joiner_notification_for_inviter",
+        "tabbed_canvas_updated",
+        "assistant_app_thread",
+    }
+)
+# Rows that repeat a message which has a row of its own.
+_COPIES = frozenset({"message_replied", "reply_broadcast"})
+_DELETED_PHRASE = "This message was deleted."
+_LINE_KEYS = ("channel", "id", "root", "author", "posted_at", "text")
 
 
 class SkipReason(StrEnum):
@@ -26,11 +57,7 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a record stood. ``team_id`` is the workspace's own, never an author's.
-
-    For JSON lines only ``directory`` and ``index_bots`` have no meaning; the channel is the
-    line's own.
-    """
+    """Where a Slack record stood. ``team_id`` is the workspace's own, never an author's."""
 
     team_id: str
     channel_id: str
@@ -46,7 +73,8 @@ class IncomingMessage:
     ``ts`` and ``thread_root_ts`` are Slack's text with six decimals, empty for JSON lines.
     A message outside any thread is its own root. ``author_name`` is the directory's, else the
     record's own, else empty: then nobody names the author. ``author_id`` is empty when the record
-    tells nothing about its author. ``author_team_id`` is a guest's home team, where told.
+    tells nothing about its author. ``author_team_id`` is the author's home team, where told.
+    ``file_stubs`` counts files of which the archive kept not even a name.
     """
 
     message_id: str
@@ -64,6 +92,7 @@ class IncomingMessage:
     thread_root_ts: str = ""
     author_team_id: str = ""
     is_bot: bool = False
+    file_stubs: int = 0
 
     @property
     def content_sha256(self) -> str:
@@ -94,7 +123,10 @@ Reading = IncomingMessage | DeletedMessage | Skipped
 
 def read_slack_record(raw: bytes, place: Place) -> Reading:
     """One record of a Slack export, as UTF-8 JSON. Never raises on any bytes."""
-    raise NotImplementedError
+    try:
+        return read_slack_message(decode_json(raw), place)
+    except ValueError as error:
+        return Skipped(SkipReason.NOT_JSON, str(error))
 
 
 def read_slack_message(record: object, place: Place) -> Reading:
@@ -102,18 +134,159 @@ def read_slack_message(record: object, place: Place) -> Reading:
 
     Numbers must have been decoded without a float (``decode_json``), so that ts stays exact.
     """
-    raise NotImplementedError
+    if not isinstance(record, dict) or string(record.get("type")) not in ("", "message"):
+        return Skipped(SkipReason.NOT_A_MESSAGE)
+    if record.get("subtype") == "message_deleted":
+        gone = record.get("deleted_ts") or child(record, "previous_message").get("ts")
+        return _read_plain({"ts": gone, "subtype": "tombstone"}, place)
+    if record.get("subtype") == "message_changed":
+        return _read_plain(child(record, "message"), place)
+    return _read_plain(record, place)
+
+
+def _read_plain(record: Json, place: Place) -> Reading:
+    """A record that holds its own message, not another's."""
+    if not record.get("ts"):
+        return Skipped(SkipReason.NO_TIMESTAMP)
+    ts = exact_ts(record["ts"])
+    if ts is None:
+        return Skipped(SkipReason.BAD_TIMESTAMP, storable(str(record["ts"]))[:40])
+    subtype = string(record.get("subtype"))
+    if _is_tombstone(record):
+        message_id = slack_message_id(place.team_id, place.channel_id, ts)
+        return DeletedMessage(message_id, place.channel_id, ts)
+    if subtype in _COPIES:
+        return Skipped(SkipReason.REPLY_COPY, subtype, ts)
+    if subtype in _NOTICES or subtype.startswith(_NOTICE_PREFIXES):
+        return Skipped(SkipReason.NOTICE, storable(subtype), ts)
+    return _read_words(record, ts, place)
+
+
+def _read_words(record: Json, ts: str, place: Place) -> IncomingMessage | Skipped:
+    author = author_of(record, place.directory)
+    if author.is_bot and not place.index_bots:
+        return Skipped(SkipReason.BOT_SWITCHED_OFF, ts=ts)
+    text = readable_text(_with_own_words(record), place.directory)
+    stubs = sum(not file_title(file) for file in files_of(record))
+    if not text:
+        return Skipped(SkipReason.NO_TEXT, "only a file that is gone" if stubs else "", ts)
+    root = root_ts(ts, exact_ts(record.get("thread_ts")) or "")
+    edited_ts = exact_ts(child(record, "edited").get("ts")) or ""
+    return IncomingMessage(
+        message_id=slack_message_id(place.team_id, place.channel_id, ts),
+        source=Source.SLACK,
+        channel_id=place.channel_id,
+        channel_name=place.channel_name,
+        author_id=author.author_id,
+        author_name=author.name,
+        posted_at=instant_of(ts),
+        text=text,
+        thread_root_id=slack_message_id(place.team_id, place.channel_id, root),
+        edited_at=instant_of(edited_ts) if edited_ts else None,
+        ts=ts,
+        edited_ts=edited_ts,
+        thread_root_ts=root,
+        author_team_id=author.team_id,
+        is_bot=author.is_bot,
+        file_stubs=stubs,
+    )
+
+
+def _with_own_words(record: Json) -> Json:
+    """A file comment's text is the comment's; the row's own is a sentence around it."""
+    comment = string(child(record, "comment").get("comment"))
+    return {**record, "text": comment} if comment else record
+
+
+def _is_tombstone(record: Json) -> bool:
+    """A row left for a deleted message. A person may type the phrase; Slackbot says it as Slack."""
+    if record.get("subtype") == "tombstone":
+        return True
+    said_by_slack = record.get("user") == "USLACKBOT" or record.get("hidden") is True
+    return said_by_slack and string(record.get("text")).strip() == _DELETED_PHRASE
 
 
 def read_json_line(raw: bytes) -> IncomingMessage | Skipped:
     """One line ``{"channel","id","root","author","posted_at","text"[,"edited_at"]}``.
 
     The channel's id is its name and the author's id the author's name. A missing or wrong key is
-    ``MISSING_FIELD`` whose detail names the key and the remedy.
+    ``MISSING_FIELD`` whose detail names the key and the remedy. A null ``root`` is the message
+    itself.
     """
-    raise NotImplementedError
+    try:
+        line = decode_json(raw)
+    except ValueError as error:
+        return Skipped(SkipReason.NOT_JSON, str(error))
+    if not isinstance(line, dict):
+        return Skipped(SkipReason.NOT_A_MESSAGE, "the line is not a JSON object")
+    fault = _line_fault(line)
+    if fault:
+        return Skipped(SkipReason.MISSING_FIELD, fault)
+    return _message_of_line(line)
+
+
+def _line_fault(line: Json) -> str:
+    """What a JSON line lacks, for a person; empty when it is complete."""
+    missing = [key for key in _LINE_KEYS if key not in line]
+    if missing:
+        return f"key {', '.join(missing)} is missing: every line needs {', '.join(_LINE_KEYS)}"
+    empty = [key for key in ("channel", "id", "author") if not string(line[key]).strip()]
+    if empty:
+        return f"key {', '.join(empty)} is empty: give it a text"
+    if not isinstance(line["text"], str):
+        return "key text is not a text"
+    wrong = [key for key in ("posted_at", "edited_at") if not _is_instant_or_absent(line, key)]
+    return (
+        f"key {', '.join(wrong)} is no instant: write it as 2026-03-02T09:14:00Z" if wrong else ""
+    )
+
+
+def _is_instant_or_absent(line: Json, key: str) -> bool:
+    if key == "edited_at" and not line.get(key):
+        return True
+    return iso_instant(string(line[key])) is not None
+
+
+def _message_of_line(line: Json) -> IncomingMessage | Skipped:
+    channel, local_id, author = (_clean(line[key]) for key in ("channel", "id", "author"))
+    text = without_tokens(storable(string(line["text"])))
+    posted_at = iso_instant(string(line["posted_at"]))
+    if not text.strip() or posted_at is None:
+        return Skipped(SkipReason.NO_TEXT)
+    return IncomingMessage(
+        message_id=synthetic_message_id(channel, local_id),
+        source=Source.SYNTHETIC,
+        channel_id=channel,
+        channel_name=channel,
+        author_id=author,
+        author_name=author,
+        posted_at=posted_at,
+        text=text,
+        thread_root_id=synthetic_message_id(channel, _clean(line["root"]) or local_id),
+        edited_at=iso_instant(string(line.get("edited_at"))),
+    )
+
+
+def _clean(value: object) -> str:
+    return storable(string(value)).strip()
 
 
 def decode_json(raw: bytes) -> object:
-    """JSON with fractional numbers kept as their text. Raises ValueError."""
-    raise NotImplementedError
+    """JSON with fractional numbers kept as their text. Raises ValueError.
+
+    Bytes that are not UTF-8 become replacement characters: one bad byte costs no message.
+    """
+    try:
+        return json.loads(
+            raw.decode("utf-8-sig", "replace"),
+            parse_float=str,
+            parse_int=_whole_number,
+            parse_constant=str,
+        )
+    except RecursionError:
+        raise ValueError("the record nests too deep") from None
+
+
+def _whole_number(digits: str) -> int | str:
+    """A number too long for any id or time stays text: to convert it would cost or fail."""
+    return int(digits) if len(digits) <= 18 else digits

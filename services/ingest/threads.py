@@ -8,6 +8,11 @@ from datetime import datetime
 from services.corpus import Message
 
 
+def root_ts(ts: str, thread_ts: str) -> str:
+    """The ts of the root: ``thread_ts`` of a reply, else the message's own."""
+    return thread_ts or ts
+
+
 def reading_order(message: Message) -> tuple[bool, datetime, str]:
     """Sort key inside a thread: the root first, then time to the microsecond, then id."""
     return (message.message_id != message.thread_root_id, message.posted_at, message.message_id)
