@@ -220,5 +220,7 @@ async def _idle_call(callers: Callers, options: tuple[tuple[str, int | str], ...
 async def test_keepalive_settings_of_both_sides_agree(callers: Callers) -> None:
     # The same client against a server on the library's defaults is thrown out; that contrast
     # shows that the pings of this test are real.
-    ours = _idle_call(callers, server_options(keepalive_milliseconds=10_000))
-    assert await asyncio.gather(ours, _idle_call(callers, ())) == ["survived", "UNAVAILABLE"]
+    impatient = (("grpc.http2.max_ping_strikes", 1),)
+    ours = _idle_call(callers, (*server_options(keepalive_milliseconds=10_000), *impatient))
+    defaults = _idle_call(callers, impatient)
+    assert await asyncio.gather(ours, defaults) == ["survived", "UNAVAILABLE"]
