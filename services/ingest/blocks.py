@@ -85,15 +85,20 @@ def _section(node: Json, names: Names, depth: int) -> str:
 
 
 def _list(node: Json, names: Names, depth: int) -> str:
-    """List items, a line each, indented as Slack shows them."""
-    indent = node.get("indent")
+    """List items, a line each, indented as Slack shows them; a list inside is no item."""
+    indent, offset = node.get("indent"), node.get("offset")
     margin = "  " * (min(indent, 9) if isinstance(indent, int) else 0)
-    first = node.get("offset")
-    number = (first if isinstance(first, int) else 0) + 1
-    items = [_words(item, names, depth + 1) for item in dicts(node.get("elements"))]
-    if node.get("style") == "ordered":
-        return _lines([f"{margin}{number + place}. {item}" for place, item in enumerate(items)])
-    return _lines([f"{margin}• {item}" for item in items if item])
+    number = offset if isinstance(offset, int) else 0
+    lines: list[str] = []
+    for item in dicts(node.get("elements")):
+        words = _words(item, names, depth + 1)
+        if item.get("type") == "rich_text_list":
+            lines += [f"{margin}  {line}" for line in words.splitlines()]
+        elif words:
+            number += 1
+            mark = f"{number}." if node.get("style") == "ordered" else "•"
+            lines.append(f"{margin}{mark} {words}")
+    return _lines(lines)
 
 
 def _quote(node: Json, names: Names, depth: int) -> str:

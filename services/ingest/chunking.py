@@ -77,7 +77,8 @@ def chunk_thread(messages: Sequence[Message], source: Source, encoder: Encoder) 
 
     ``messages`` are every stored message of the thread, in any order; one message makes no thread
     chunk. Chunks of Slack content hold at most ``MAX_CHUNK_TOKENS`` tokens; other sources keep a
-    message, or a root with one reply, whole.
+    message, or a root with one reply, whole. The result replaces every chunk of the thread: when
+    a message changes, pieces of its windows move that do not show it.
     """
     thread = in_order(messages)
     alone = [[message] for message in thread]
