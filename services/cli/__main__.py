@@ -1,0 +1,154 @@
+"""The ``recall`` command. Exit status: 0 answered, 1 unavailable, 2 bad usage, 3 no answer,
+4 sources only."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+import grpc
+
+from services.cli.ask import run_ask, run_search
+from services.cli.connection import (
+    BAD_USAGE,
+    OK,
+    UNAVAILABLE,
+    Stack,
+    UsageError,
+    connect,
+    explain_callers_fault,
+    explain_failure,
+    operator_token,
+)
+from services.cli.import_archive import run_import
+from services.cli.operate import run_generations, run_status
+from services.cli.window import run_catch_up, run_decisions, run_summary
+from services.runtime.callers import CallersFileError
+from services.runtime.config import ConfigError
+from services.runtime.errors import CallError, from_rpc_error
+
+Run = Callable[[argparse.Namespace, Stack], Awaitable[int]]
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; every fault is one line on stderr."""
+    options = parser().parse_args(arguments)
+    try:
+        if options.command == "token":
+            print(operator_token())
+            return OK
+        return asyncio.run(_run(options.run, options))
+    except (UsageError, ConfigError) as error:
+        return _fault(str(error), BAD_USAGE)
+    except CallersFileError as error:
+        return _fault(explain_callers_fault(error), UNAVAILABLE)
+    except CallError as error:
+        return _fault(*explain_failure(error))
+    except grpc.aio.AioRpcError as error:
+        return _fault(*explain_failure(from_rpc_error(error)))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output is gone (`recall … | head`): nothing is left to say.
+        sys.stderr.close()
+        return OK
+
+
+async def _run(run: Run, options: argparse.Namespace) -> int:
+    async with connect() as stack:
+        return await run(options, stack)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="recall", description="Answers questions from a team's chat, citations checked."
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_import(commands)
+    _add_question(commands, "ask", "answer a question", run_ask)
+    search = _add_question(commands, "search", "find messages", run_search)
+    search.add_argument("--limit", type=int, default=0, help="messages wanted (default 12)")
+    for name, text, run in (
+        ("catch-up", "tell what happened in a window (default: the last 7 days)", run_catch_up),
+        ("summary", "summarise a window", run_summary),
+        ("decisions", "list the decisions of a window", run_decisions),
+    ):
+        _add_window(commands.add_parser(name, help=text)).set_defaults(run=run)
+    _add_operating(commands)
+    return top
+
+
+Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def _add_import(commands: Commands) -> None:
+    command = commands.add_parser("import", help="import a Slack export or JSON lines")
+    command.add_argument("path", help="a Slack export (zip or folder) or a .jsonl file")
+    command.add_argument("--team", help="Slack team id, when the export carries none")
+    command.add_argument("--embedder", choices=("local", "openai"), help="for a new generation")
+    command.add_argument(
+        "--skip-bots",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="leave bot messages out (kept as the workspace's setting)",
+    )
+    command.add_argument("--no-wait", action="store_true", help="do not wait for the vectors")
+    _add_common(command)
+    command.set_defaults(run=run_import)
+
+
+def _add_question(commands: Commands, name: str, text: str, run: Run) -> argparse.ArgumentParser:
+    command = _add_window(commands.add_parser(name, help=text))
+    command.add_argument("question", nargs="*", help="the question; in: from: after: before: work")
+    command.add_argument("--explain", action="store_true", help="show how it was found")
+    command.add_argument(
+        "--questions", metavar="FILE.jsonl", help="answer every line of a file, as JSON lines"
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_window(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("--channel", help="only this channel (name or id)")
+    command.add_argument("--after", metavar="DATE", help="posted on or after this date (UTC)")
+    command.add_argument("--before", metavar="DATE", help="posted before this date (UTC)")
+    command.add_argument("--author", help="only messages by this person")
+    command.add_argument(
+        "--reader-channels",
+        metavar="ID,ID",
+        help="what the asker may read (default: every public channel)",
+    )
+    _add_common(command)
+    return command
+
+
+def _add_operating(commands: Commands) -> None:
+    status = commands.add_parser("status", help="show stages and workspaces")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    status.set_defaults(run=run_status)
+    generations = commands.add_parser("generations", help="list, build or promote an index")
+    generations.add_argument("action", choices=("list", "build", "promote"))
+    generations.add_argument("generation", nargs="?", help="for promote: the generation's id")
+    generations.add_argument("--embedder", choices=("local", "openai"), help="for build")
+    _add_common(generations)
+    generations.set_defaults(run=run_generations)
+    commands.add_parser("token", help="print the operator's token (for grpcurl)")
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--workspace", help="workspace (default: the only one)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _fault(line: str, status: int) -> int:
+    print(line, file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

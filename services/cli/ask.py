@@ -1,0 +1,131 @@
+"""``recall ask`` and ``recall search``: one question, or a file of them over one connection."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from recall.error.v1 import error_pb2
+from recall.gateway.v1 import gateway_pb2
+from services.cli import as_json, render
+from services.cli.connection import (
+    NOT_ANSWERED,
+    OK,
+    SOURCES_ONLY,
+    UNAVAILABLE,
+    Stack,
+    UsageError,
+)
+from services.cli.options import Question, filter_of, read_questions, reader_of
+from services.runtime.errors import from_rpc_error, unavailable
+
+ASK_SECONDS = 90.0
+SEARCH_SECONDS = 30.0
+_STATUS = {"answered": OK, "sources_only": SOURCES_ONLY}
+
+
+async def run_ask(options: argparse.Namespace, stack: Stack) -> int:
+    """``recall ask``; the exit status says how it ended."""
+    if options.questions:
+        return await _run_file(options, lambda question: _ask_as_json(stack, question, options))
+    question = _question(options)
+    show = sys.stderr.isatty() and not options.json
+    final = await _ask(stack, question, options.explain, show)
+    if options.json:
+        _print_json(as_json.answer(final))
+    else:
+        print(render.answer(final))
+        if options.explain:
+            print("\n" + render.trace(final.trace))
+    return _STATUS.get(as_json.outcome_name(final.outcome), NOT_ANSWERED)
+
+
+async def run_search(options: argparse.Namespace, stack: Stack) -> int:
+    """``recall search``; 0 when something was found, 3 when nothing qualified."""
+    if options.questions:
+        return await _run_file(options, lambda question: _search_as_json(stack, question, options))
+    reply = (await _search(stack, _question(options), options)).result
+    if options.json:
+        _print_json(as_json.search_result(reply))
+    else:
+        print(render.search_result(reply))
+        if options.explain:
+            print("\n" + render.explanation(reply.explanation))
+    return NOT_ANSWERED if reply.abstained else OK
+
+
+async def _ask(
+    stack: Stack, question: Question, explain: bool, show_progress: bool
+) -> gateway_pb2.Answer:
+    request = gateway_pb2.AskRequest(
+        reader=question.reader,
+        question=question.text,
+        filter=question.narrowing,
+        explain=explain,
+    )
+    async for event in stack.gateway.Ask(request, timeout=ASK_SECONDS):
+        if event.HasField("answer"):
+            return event.answer
+        if show_progress:
+            print(f"\r\033[K{event.progress.detail}…", end="\r\033[K", file=sys.stderr, flush=True)
+    raise unavailable(
+        error_pb2.ERROR_REASON_STAGE_UNAVAILABLE, "The stream ended without an answer. Ask again."
+    )
+
+
+async def _search(
+    stack: Stack, question: Question, options: argparse.Namespace
+) -> gateway_pb2.SearchResponse:
+    request = gateway_pb2.SearchRequest(
+        reader=question.reader,
+        question=question.text,
+        filter=question.narrowing,
+        limit=options.limit,
+        explain=options.explain,
+    )
+    return await stack.gateway.Search(request, timeout=SEARCH_SECONDS)
+
+
+async def _ask_as_json(
+    stack: Stack, question: Question, options: argparse.Namespace
+) -> dict[str, Any]:
+    return as_json.answer(await _ask(stack, question, options.explain, False))
+
+
+async def _search_as_json(
+    stack: Stack, question: Question, options: argparse.Namespace
+) -> dict[str, Any]:
+    return as_json.search_result((await _search(stack, question, options)).result)
+
+
+async def _run_file(
+    options: argparse.Namespace, answer: Callable[[Question], Awaitable[dict[str, Any]]]
+) -> int:
+    """One JSON line a question, in the file's order. A question that fails does not end the run."""
+    status = OK
+    for question in list(read_questions(Path(options.questions), options)):
+        try:
+            line = await answer(question)
+        except grpc.aio.AioRpcError as raised:
+            error = from_rpc_error(raised)
+            line = {"error": {"reason": error.reason_name, "message": error.message}}
+            if error.code == grpc.StatusCode.UNAVAILABLE:
+                status = UNAVAILABLE
+        print(json.dumps({"id": question.question_id} | line, ensure_ascii=False), flush=True)
+    return status
+
+
+def _question(options: argparse.Namespace) -> Question:
+    if not options.question:
+        raise UsageError("QUESTION is missing: write it in quotes, or give --questions FILE.")
+    return Question("", " ".join(options.question), reader_of(options), filter_of(options))
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))

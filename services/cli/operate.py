@@ -1,0 +1,70 @@
+"""``recall status`` and ``recall generations``: what an operator looks at and turns."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from recall.gateway.v1 import gateway_pb2
+from recall.ingest.v1 import ingest_pb2
+from services.cli import as_json, render
+from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
+
+STATUS_SECONDS = 20.0
+# A build answers when every chunk row is written; the vectors follow.
+BUILD_SECONDS = 3600.0
+
+
+async def run_status(options: argparse.Namespace, stack: Stack) -> int:
+    """Stages and workspaces; 1 when a stage is down."""
+    request = gateway_pb2.GetStatusRequest()
+    reply = await stack.gateway.GetStatus(request, timeout=STATUS_SECONDS)
+    if options.json:
+        print(json.dumps(as_json.status(reply), ensure_ascii=False, indent=2))
+    else:
+        print(render.status(reply))
+    return OK if all(stage.serving for stage in reply.stages) else UNAVAILABLE
+
+
+async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
+    """List, build or promote."""
+    workspace = options.workspace or await _only_workspace(stack)
+    if options.action == "list":
+        listed = await stack.generations.ListGenerations(
+            ingest_pb2.ListGenerationsRequest(workspace_id=workspace), timeout=STATUS_SECONDS
+        )
+        return _print(options, list(listed.generations))
+    if options.action == "build":
+        built = await stack.generations.BuildGeneration(
+            ingest_pb2.BuildGenerationRequest(
+                workspace_id=workspace, embedder=options.embedder or ""
+            ),
+            timeout=BUILD_SECONDS,
+        )
+        return _print(options, [built.generation])
+    if not options.generation:
+        raise UsageError("GENERATION is missing: `recall generations list` shows the ids.")
+    promoted = await stack.generations.PromoteGeneration(
+        ingest_pb2.PromoteGenerationRequest(
+            workspace_id=workspace, generation_id=options.generation
+        ),
+        timeout=BUILD_SECONDS,
+    )
+    return _print(options, [promoted.generation])
+
+
+async def _only_workspace(stack: Stack) -> str:
+    reply = await stack.gateway.GetStatus(gateway_pb2.GetStatusRequest(), timeout=STATUS_SECONDS)
+    names = [each.workspace_id for each in reply.workspaces]
+    if len(names) != 1:
+        known = ", ".join(names) or "none yet"
+        raise UsageError(f"--workspace is missing: name one of {known}.")
+    return names[0]
+
+
+def _print(options: argparse.Namespace, generations: list[ingest_pb2.Generation]) -> int:
+    if options.json:
+        print(json.dumps([as_json.generation(each) for each in generations], indent=2))
+    else:
+        print(render.generations(generations))
+    return OK

@@ -1,0 +1,115 @@
+"""What the command line and the lines of a questions file mean in the protos' terms."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from recall.corpus.v1 import corpus_pb2
+from recall.gateway.v1 import gateway_pb2
+from services.cli.connection import UsageError
+from services.corpus import Filter, filter_to_proto
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a command line or of a questions file."""
+
+    question_id: str
+    text: str
+    reader: gateway_pb2.Reader
+    narrowing: corpus_pb2.Filter
+
+
+def reader_of(options: argparse.Namespace) -> gateway_pb2.Reader:
+    """Who reads, from ``--workspace`` and ``--reader-channels``."""
+    return _reader(options.workspace, _split(options.reader_channels))
+
+
+def filter_of(options: argparse.Namespace) -> corpus_pb2.Filter:
+    """The filter, from ``--channel --after --before --author``."""
+    return filter_to_proto(
+        Filter(
+            posted_after=parse_instant("--after", options.after),
+            posted_before=parse_instant("--before", options.before),
+            in_channel=options.channel or "",
+            author=options.author or "",
+        )
+    )
+
+
+def read_questions(path: Path, options: argparse.Namespace) -> Iterator[Question]:
+    """The questions of a JSON-lines file; a line's own fields win over the command line's."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--questions {path}: can not be read ({error}).") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _question(f"{path}:{number}", line, options)
+
+
+def parse_instant(name: str, value: str | None) -> datetime | None:
+    """A date (its midnight) or an ISO instant, in UTC where no offset is given."""
+    if not value:
+        return None
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        raise UsageError(f"{name} {value!r}: write a date such as 2026-08-03.") from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _question(where: str, line: str, options: argparse.Namespace) -> Question:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"{where}: not JSON ({error}).") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("question"), str):
+        raise UsageError(f"{where}: needs a string field 'question'.")
+    own = argparse.Namespace(**(vars(options) | _overrides(where, fields)))
+    channels = fields.get("reader_channels", _split(options.reader_channels))
+    return Question(
+        question_id=str(fields.get("id", "")),
+        text=fields["question"],
+        reader=_reader(fields.get("workspace", options.workspace), channels),
+        narrowing=filter_of(own),
+    )
+
+
+def _overrides(where: str, fields: dict[str, Any]) -> dict[str, str]:
+    channels = fields.get("reader_channels")
+    if channels is not None and not _is_names(channels):
+        raise UsageError(f"{where}: 'reader_channels' must be a list of channel ids.")
+    found = {}
+    for name in ("channel", "after", "before", "author"):
+        value = fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{where}: {name!r} must be a string.")
+        if value:
+            found[name] = value
+    return found
+
+
+def _reader(workspace: str | None, channels: Sequence[str] | None) -> gateway_pb2.Reader:
+    return gateway_pb2.Reader(
+        workspace_id=workspace or "",
+        channel_ids=channels or (),
+        no_channels=channels is not None and not channels,
+    )
+
+
+def _split(channels: str | None) -> list[str] | None:
+    """None stays None: every public channel. An empty list reads nothing."""
+    if channels is None:
+        return None
+    return [name.strip() for name in channels.split(",") if name.strip()]
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

@@ -1,0 +1,187 @@
+"""Replies as text for a person, at most 80 columns where the content allows it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from recall.corpus.v1 import corpus_pb2
+from recall.gateway.v1 import gateway_pb2
+from recall.ingest.v1 import ingest_pb2
+from recall.retrieve.v1 import retrieve_pb2
+from services.cli import as_json
+from services.corpus import instant
+
+WIDTH = 80
+_OUTCOMES = {
+    "abstained": "No answer",
+    "unverified": "Not shown: the citations could not be verified",
+    "refused": "Refused",
+    "sources_only": "No answer could be written. What was found, unverified:",
+    "suppressed": "Withdrawn: the evidence changed",
+}
+
+
+def answer(final: gateway_pb2.Answer) -> str:
+    """An answer with its sources, or the outcome and its reason."""
+    outcome = as_json.outcome_name(final.outcome)
+    parts = [_OUTCOMES[outcome]] if outcome in _OUTCOMES else []
+    parts += [_wrapped(text) for text in (final.text, final.reason) if text]
+    if final.citations:
+        parts += ["Sources:", *map(source, final.citations)]
+    parts += [source(each.message) for each in final.unverified_sources]
+    parts.append(_footnote(final))
+    return "\n\n".join(part for part in dict.fromkeys(parts) if part)
+
+
+def source(message: corpus_pb2.Message) -> str:
+    """One message with who, where and when, and its id."""
+    posted = instant(message.posted_at).strftime("%Y-%m-%d %H:%M")
+    head = f"[{message.message_id}]\n  #{message.channel_name} · {posted} · {message.author_name}"
+    link = f"\n  {message.permalink}" if message.permalink else ""
+    return head + link + "\n" + textwrap.indent(_wrapped(message.text, WIDTH - 4), "    ")
+
+
+def search_result(reply: retrieve_pb2.SearchResponse) -> str:
+    """Found messages with their ranks."""
+    if reply.abstained:
+        return f"Nothing found. {reply.reason}"
+    return "\n\n".join(f"{n:2}. {_ranks(hit)}\n{source(hit.message)}" for n, hit in _count(reply))
+
+
+def explanation(reply: retrieve_pb2.Explanation) -> str:
+    """Both arms' lists."""
+    lines = [f"lexical query: {reply.lexical_query or '(only stop words)'}"]
+    for name, candidates in (("dense", reply.dense), ("lexical", reply.lexical)):
+        lines.append(f"{name} arm:")
+        lines += [
+            f"  {each.rank:2}  {each.score:.4f}  {each.chunk_kind:<10} {_joined(each.message_ids)}"
+            for each in candidates
+        ]
+    return "\n".join(lines)
+
+
+def trace(wire: gateway_pb2.Trace) -> str:
+    """How an answer was found: arms, fused scores, reranker."""
+    lines = [explanation(wire.explanation), "fused:"]
+    lines += [f"  {_ranks(hit)}  {hit.message.message_id}" for hit in wire.hits]
+    lines.append(f"reranked by {as_json.tier_name(wire.rerank.tier) or 'nothing'}:")
+    lines += [
+        f"  {each.score:.2f}  {each.message_id}" if each.HasField("score") else each.message_id
+        for each in wire.rerank.ranking
+    ]
+    return "\n".join(lines)
+
+
+def window(text: gateway_pb2.WindowText) -> str:
+    """A catch-up, summary or list of decisions with its sources."""
+    outcome = as_json.outcome_name(text.outcome)
+    parts = [_OUTCOMES[outcome]] if outcome in _OUTCOMES else []
+    parts += [_wrapped(each) for each in (text.text, text.reason) if each]
+    if text.citations:
+        parts += ["Sources:", *map(source, text.citations)]
+    parts += [source(each) for each in text.unverified_sources]
+    parts.append(f"({text.messages_read} messages read)")
+    return "\n\n".join(part for part in dict.fromkeys(parts) if part)
+
+
+def status(reply: gateway_pb2.GetStatusResponse) -> str:
+    """Stages and workspaces."""
+    stages = [
+        (each.stage, "serving" if each.serving else "DOWN", each.detail) for each in reply.stages
+    ]
+    workspaces = [_workspace(each) for each in reply.workspaces]
+    heads = ("workspace", "source", "messages", "channels", "embedded", "embedder", "newest")
+    return "\n\n".join(
+        (
+            table(("stage", "state", ""), stages),
+            table(heads, workspaces) if workspaces else "No workspace yet: `recall import PATH`.",
+        )
+    )
+
+
+def generations(listed: Iterable[ingest_pb2.Generation]) -> str:
+    """Generations, one a line."""
+    rows = [
+        (
+            each.generation_id,
+            as_json.state_name(each.state),
+            each.embedder,
+            f"{each.chunks - each.chunks_without_vector}/{each.chunks}",
+            instant(each.created_at).strftime("%Y-%m-%d %H:%M"),
+        )
+        for each in listed
+    ]
+    return table(("generation", "state", "embedder", "embedded", "created"), rows)
+
+
+def import_report(report: ingest_pb2.ImportReport) -> str:
+    """What an import did, and what it left out and why."""
+    counts = report.counts
+    lines = [
+        f"{report.workspace_id}: {counts.imported} imported, {counts.unchanged} unchanged, "
+        f"{counts.updated} updated, {counts.deleted} deleted, of {counts.received} records"
+    ]
+    lines += [f"  skipped {n}: {reason}" for reason, n in sorted(counts.skipped.items())]
+    if report.empty_channels:
+        lines.append(_wrapped(f"  no message in: {', '.join(report.empty_channels)}"))
+    if report.unknown_authors:
+        shown = ", ".join(report.unknown_authors[:10])
+        lines.append(_wrapped(f"  {len(report.unknown_authors)} unknown authors: {shown}"))
+    lines += [_wrapped(f"  note: {note}") for note in report.notes]
+    return "\n".join(lines)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
+    return "\n".join(lines)
+
+
+def _workspace(each: gateway_pb2.WorkspaceStatus) -> tuple[str, ...]:
+    newest = instant(each.newest_at).strftime("%Y-%m-%d") if each.HasField("newest_at") else "-"
+    return (
+        each.workspace_id,
+        as_json.source_name(each.source),
+        str(each.messages),
+        str(each.channels),
+        f"{each.chunks - each.chunks_without_vector}/{each.chunks}",
+        each.embedder or "-",
+        newest,
+    )
+
+
+def _ranks(hit: corpus_pb2.Hit) -> str:
+    dense = str(hit.dense_rank) if hit.HasField("dense_rank") else "-"
+    lexical = str(hit.lexical_rank) if hit.HasField("lexical_rank") else "-"
+    return f"score {hit.fused_score:.3f}  dense {dense:>2}  lexical {lexical:>2}"
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _count(reply: retrieve_pb2.SearchResponse) -> Iterable[tuple[int, corpus_pb2.Hit]]:
+    return enumerate(reply.hits, 1)
+
+
+def _footnote(final: gateway_pb2.Answer) -> str:
+    tier = as_json.tier_name(final.rerank_tier)
+    parts = [
+        f"ranked by {tier}" if tier else "",
+        f"written by {final.writer}" if final.writer else "",
+        *final.degraded,
+    ]
+    shown = " · ".join(part for part in parts if part)
+    return f"({shown})" if shown else ""
+
+
+def _wrapped(text: str, width: int = WIDTH) -> str:
+    lines = text.splitlines() or [""]
+    return "\n".join(
+        textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
+    )
