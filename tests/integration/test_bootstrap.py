@@ -223,4 +223,4 @@ async def test_keepalive_settings_of_both_sides_agree(callers: Callers) -> None:
     impatient = (("grpc.http2.max_ping_strikes", 1),)
     ours = _idle_call(callers, (*server_options(keepalive_milliseconds=10_000), *impatient))
     defaults = _idle_call(callers, impatient)
-    assert await asyncio.gather(ours, defaults) == ["survived", "UNAVAILABLE"]
+    assert list(await asyncio.gather(ours, defaults)) == ["survived", "UNAVAILABLE"]
