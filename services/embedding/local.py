@@ -81,7 +81,7 @@ class LocalEmbedder:
                 results[position] = vector
         return results
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the model."""
         self._loaded = None
 

@@ -94,7 +94,7 @@ class OpenAIEmbedder:
             await _probe(client)
         return results
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         if self._client is not None:
             await self._client.close()

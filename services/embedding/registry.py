@@ -36,7 +36,7 @@ def read_settings(settings: Settings, *, local_threads: int = 1) -> EmbeddingSet
 
 
 class Embedders:
-    """Makes each embedder at its first use and keeps it. ``close`` when the process ends."""
+    """Makes each embedder at its first use and keeps it. ``aclose`` when the process ends."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._settings = settings
@@ -71,10 +71,10 @@ class Embedders:
             f"(fingerprint {fingerprint[:12]}): build a new generation and promote it."
         )
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections of the embedders that were used."""
         for embedder in self._made.values():
-            await embedder.close()
+            await embedder.aclose()
 
     def _recorded(self, identity: EmbedderIdentity) -> Embedder:
         if identity.name == "openai" and not self._settings.openai_api_key:

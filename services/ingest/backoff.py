@@ -41,12 +41,13 @@ def next_run(
     """What follows a failed run after ``attempts`` counted ones before it.
 
     Exponential with equal jitter, ``min(300, 2 * 2 ** attempts) * (0.5 + jitter / 2)`` with
-    ``jitter`` in [0, 1). Infrastructure failures wait at most 2 s, or as long as the other side
-    asked for, at most 300 s.
+    ``jitter`` in [0, 1). Infrastructure failures wait at most 2 s, or exactly as long as the other
+    side asked for, at most 300 s.
     """
     if failure is Failure.INFRASTRUCTURE:
-        wait = INFRASTRUCTURE_SECONDS if retry_after_seconds is None else retry_after_seconds
-        return NextRun(attempts, min(CAP_SECONDS, wait) * _share(jitter))
+        if retry_after_seconds is None:
+            return NextRun(attempts, INFRASTRUCTURE_SECONDS * _share(jitter))
+        return NextRun(attempts, min(CAP_SECONDS, retry_after_seconds))
     if failure is Failure.SETUP:
         return NextRun(attempts, SETUP_SECONDS * _share(jitter))
     if attempts + 1 >= max_attempts:

@@ -52,6 +52,8 @@ class OpenAIServer:
     def __init__(self) -> None:
         self.requests: list[RecordedRequest] = []
         self.stopping = threading.Event()
+        # A request for vectors with this word in any text is refused with 400, before any step.
+        self.refused_word = ""
         self._steps: dict[str, deque[Step]] = {RESPONSES: deque(), EMBEDDINGS: deque()}
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = True
@@ -95,13 +97,19 @@ class OpenAIServer:
         """Record a request and take its step; limits of the API come before any step."""
         self.requests.append(request)
         if request.path == EMBEDDINGS:
-            refused = limit_error(inputs_of(request.body))
+            refused = limit_error(inputs_of(request.body)) or self._refused(request)
             if refused:
                 return refused
         waiting = self._steps[request.path]
         if waiting:
             return waiting.popleft()
         return Vectors() if request.path == EMBEDDINGS else first_citable(request.body)
+
+    def _refused(self, request: RecordedRequest) -> HttpError | None:
+        texts = map(str, inputs_of(request.body))
+        if self.refused_word and any(self.refused_word in text for text in texts):
+            return HttpError(400, "invalid_input", "A text can not be embedded.")
+        return None
 
 
 class _Handler(BaseHTTPRequestHandler):

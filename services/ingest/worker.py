@@ -1,0 +1,94 @@
+"""The worker process of ingest: ``python -m services.ingest.worker``.
+
+Holds the one copy of the local model that does bulk work, with one thread and low priority, so
+that questions on the same machine come first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.embedding.registry import Embedders, EmbeddingSettings, read_settings
+from services.ingest.embedding import fill_vectors
+from services.ingest.job_loop import Handler, JobLoop, listen
+from services.ingest.queue import Job
+from services.runtime import db, logs
+from services.runtime.config import Settings
+from services.runtime.server import exit_with_faults
+
+MODEL_THREADS = 1
+NICENESS = 10
+POOL_SIZE = 4
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """Where the worker claims (queue role), where it works (ingest role), and its embedders."""
+
+    queue_url: str
+    ingest_url: str
+    embedding: EmbeddingSettings
+
+
+def read_config(environ: Mapping[str, str]) -> WorkerConfig:
+    """The worker's settings. Raises ConfigError."""
+    settings = Settings(environ)
+    owner_url = settings.text("DATABASE_URL")
+    queue_url = settings.text("RECALL_QUEUE_DATABASE_URL")
+    ingest_url = settings.text("RECALL_INGEST_DATABASE_URL")
+    if not owner_url and not (queue_url and ingest_url):
+        settings.fault(
+            "DATABASE_URL is not set. Set it to the owner's URL, or set both "
+            "RECALL_QUEUE_DATABASE_URL and RECALL_INGEST_DATABASE_URL."
+        )
+    embedding = read_settings(settings, local_threads=MODEL_THREADS)
+    settings.done()
+    return WorkerConfig(
+        queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
+        ingest_url or db.url_as_role(owner_url, db.INGEST_ROLE),
+        embedding,
+    )
+
+
+def handlers(pool: db.Pool, embedders: Embedders) -> dict[str, Handler]:
+    """The handler of each kind of job that this worker runs."""
+
+    async def embedding(job: Job) -> None:
+        await fill_vectors(pool, embedders, job.workspace_id, job.payload["generation_id"])
+
+    return {"embedding": embedding}
+
+
+async def work(config: WorkerConfig) -> None:
+    """Run jobs until SIGTERM or SIGINT."""
+    embedders = Embedders(config.embedding)
+    async with (
+        contextlib.aclosing(embedders),
+        db.open_pool(config.queue_url, size=POOL_SIZE) as queue_pool,
+        db.open_pool(config.ingest_url, size=POOL_SIZE) as ingest_pool,
+    ):
+        jobs = JobLoop(queue_pool, handlers(ingest_pool, embedders), random.random)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, jobs.stop)
+        listening = asyncio.create_task(listen(config.queue_url, jobs.wake))
+        try:
+            await jobs.run()
+        finally:
+            listening.cancel()
+
+
+def main() -> None:
+    """Configure the process and work."""
+    os.nice(NICENESS)
+    logs.configure("ingest-worker")
+    exit_with_faults(lambda: asyncio.run(work(read_config(os.environ))))
+
+
+if __name__ == "__main__":
+    main()
