@@ -133,8 +133,8 @@ def link(target: str, label: str) -> str:
     Mail and telephone addresses stand without their scheme.
     """
     target = _ADDRESS_SCHEME.sub("", target, count=1)
-    if not label or _bare(label) == _bare(target):
-        return target
+    if not target or not label or _bare(label) == _bare(target):
+        return target or label
     return f"{label} ({target})"
 
 
