@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from recall.rerank.v1 import rerank_pb2_grpc
 from services.rerank.config import RerankConfig, read_config
 from services.rerank.decisions import DecisionsClient, open_http
-from services.rerank.rerank import Reranker, model_tiers
+from services.rerank.rerank import Clock, Reranker, model_tiers
 from services.rerank.service import SERVICE_NAME, RerankServicer
 from services.runtime.callers import FILE_NAME, Callers
 from services.runtime.config import Settings
@@ -18,12 +18,12 @@ from services.runtime.server import Listener, Servicers, exit_with_faults, run
 
 
 @asynccontextmanager
-async def assemble(config: RerankConfig) -> AsyncIterator[Servicers]:
+async def assemble(config: RerankConfig, clock: Clock = time.monotonic) -> AsyncIterator[Servicers]:
     """The servicers with the HTTP client they use, for as long as the process serves."""
     async with open_http() as http:
         client = DecisionsClient(http, config.decisions_url, config.key)
         tiers = model_tiers(client.decide if config.key else None)
-        servicer = RerankServicer(Reranker(tiers, config.options, time.monotonic))
+        servicer = RerankServicer(Reranker(tiers, config.options, clock))
         yield Servicers(
             lambda server: rerank_pb2_grpc.add_RerankServiceServicer_to_server(servicer, server),
             (SERVICE_NAME,),

@@ -12,7 +12,7 @@ import string
 from bisect import bisect_right
 from collections.abc import Sequence
 
-STATE_TOKENS = 30_000  # 32,000 less room for the longest question and the JSON around the texts
+STATE_TOKENS = 31_000  # 32,000 less room for the longest question and the JSON around the texts
 QUESTION_TOKENS = 8_000
 CUT_MARK = " […]"
 
@@ -21,16 +21,18 @@ _ASCII = bytes(range(128))
 
 
 def estimated_tokens(text: str) -> int:
-    """An upper estimate of a text's tokens.
+    """A careful estimate of a text's tokens, never zero for a text.
 
-    3.5 ASCII letters or spaces a token, every other ASCII character one, every two bytes of other
-    scripts one. o200k_base gives fewer on prose, logs and code, more on long random letters.
+    Four ASCII letters or spaces a token, every other ASCII character one, two and a half bytes of
+    other scripts one. Measured against o200k_base it gives 0.9 to 1.8 times the tokens of chat,
+    German, Finnish, Japanese, code and logs, and 0.6 times those of long random letters; a body
+    that is too long for Jev after all falls to Luna, which takes a million tokens.
     """
     encoded = text.encode("utf-8", "surrogatepass")
     letters = len(encoded) - len(encoded.translate(None, _LETTERS))
     other_scripts = len(encoded.translate(None, _ASCII))
     signs = len(encoded) - letters - other_scripts
-    return math.ceil(letters / 3.5 + other_scripts / 2 + signs)
+    return math.ceil(letters / 4 + other_scripts / 2.5 + signs)
 
 
 def cut(text: str, tokens: int) -> str:

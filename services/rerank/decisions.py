@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import httpx
 
-from services.rerank.failures import MalformedReply, Unreachable, failure_of_status
+from services.rerank.failures import MalformedReplyError, UnreachableError, failure_of_status
 from services.rerank.scoring import Body
 
 PATH = "/api/alpha/decisions"
@@ -55,20 +55,20 @@ class DecisionsClient:
             async with request as response:
                 return response.status_code, await _read(response)
         except httpx.TransportError as error:
-            raise Unreachable(type(error).__name__) from error
+            raise UnreachableError(type(error).__name__) from error
 
 
 def parse_json(raw: bytes) -> object:
     """The JSON value of a reply; the NaN and Infinity that Python would take are refused.
 
-    Raises MalformedReply.
+    Raises MalformedReplyError.
     """
     if len(raw) > MAX_REPLY_BYTES:
-        raise MalformedReply(f"it is larger than {MAX_REPLY_BYTES} bytes")
+        raise MalformedReplyError(f"it is larger than {MAX_REPLY_BYTES} bytes")
     try:
         return json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise MalformedReply("it is not complete, valid JSON") from None
+        raise MalformedReplyError("it is not complete, valid JSON") from None
 
 
 async def _read(response: httpx.Response) -> bytes:
@@ -90,7 +90,7 @@ async def _read(response: httpx.Response) -> bytes:
 def _parsed_or_none(raw: bytes) -> object:
     try:
         return parse_json(raw)
-    except MalformedReply:
+    except MalformedReplyError:
         return None
 
 

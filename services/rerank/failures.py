@@ -21,7 +21,7 @@ class TierError(Exception):
         self.effect = effect
 
 
-class NotConfigured(TierError):
+class NotConfiguredError(TierError):
     """There is no key."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class NotConfigured(TierError):
         super().__init__("not_configured", detail, Effect.FORGIVEN)
 
 
-class BreakerOpen(TierError):
+class BreakerOpenError(TierError):
     """The tier failed too often lately and is left alone."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class BreakerOpen(TierError):
         super().__init__("breaker_open", detail, Effect.FORGIVEN)
 
 
-class TimedOut(TierError):
+class TimedOutError(TierError):
     """The tier took longer than a tier may."""
 
     def __init__(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ class TimedOut(TierError):
         super().__init__("timeout", detail, Effect.COUNTS)
 
 
-class OutOfTime(TierError):
+class OutOfTimeError(TierError):
     """The time for the whole step, or the caller's deadline, ended before a tier's own limit."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class OutOfTime(TierError):
         super().__init__("deadline", detail, Effect.FORGIVEN)
 
 
-class Unreachable(TierError):
+class UnreachableError(TierError):
     """No reply at all: name not resolved, connection refused or reset, TLS failure."""
 
     def __init__(self, kind: str) -> None:
@@ -61,14 +61,14 @@ class Unreachable(TierError):
         super().__init__("unreachable", detail, Effect.COUNTS)
 
 
-class MalformedReply(TierError):
+class MalformedReplyError(TierError):
     """A reply of status 200 that is not what the API documents."""
 
     def __init__(self, problem: str) -> None:
         super().__init__("malformed", f"The reply can not be used: {problem}.", Effect.COUNTS)
 
 
-class Refused(TierError):
+class RefusedError(TierError):
     """The model or a moderation step refused the content: nothing wrong with key or provider."""
 
     def __init__(self, where: str) -> None:
@@ -94,7 +94,7 @@ def failure_of_status(status: int, document: object) -> TierError:
     """The failure that an HTTP status other than 200 and its body (None: no JSON) stand for."""
     error = _mapping(_mapping(document).get("error"))
     if _is_refusal(status, error):
-        return Refused(f"HTTP {status}")
+        return RefusedError(f"HTTP {status}")
     detail = f"The Decisions API answered HTTP {status}{_named(error)}."
     return TierError(f"http_{status}", detail, _effect(status, error))
 
@@ -105,7 +105,7 @@ def failure_in_reply(value: object) -> TierError:
     code = error.get("code")
     status = code if isinstance(code, int) and 100 <= code <= 599 else 0
     if _is_refusal(status, error):
-        return Refused("error inside a reply")
+        return RefusedError("error inside a reply")
     number = f" {status}" if status else ""
     detail = f"The reply of status 200 holds error{number}{_named(error)}."
     return TierError("error_in_reply", detail, _effect(status, error))

@@ -11,7 +11,13 @@ import structlog
 
 from services.corpus import Message
 from services.rerank.breaker import Breaker, Effect
-from services.rerank.failures import BreakerOpen, NotConfigured, OutOfTime, TierError, TimedOut
+from services.rerank.failures import (
+    BreakerOpenError,
+    NotConfiguredError,
+    OutOfTimeError,
+    TierError,
+    TimedOutError,
+)
 from services.rerank.scoring import (
     JEV,
     LUNA,
@@ -27,7 +33,7 @@ from services.rerank.scoring import (
 TIER_SECONDS = 2.0
 TOTAL_SECONDS = 4.5
 # Kept of the caller's deadline to send the order in.
-MARGIN_SECONDS = 0.1
+MARGIN_SECONDS = 0.2
 # Below this no reply can arrive: models answer in 0.3 s at best.
 SHORTEST_TIER_SECONDS = 0.1
 
@@ -81,7 +87,7 @@ class ModelTier:
 
 async def not_configured(_: Body) -> object:
     """Stands in for asking a model when there is no key."""
-    raise NotConfigured
+    raise NotConfiguredError
 
 
 def model_tiers(decide: Decide | None) -> tuple[ModelTier, ...]:
@@ -128,10 +134,10 @@ class Reranker:
         """One attempt at one tier; its effect reaches the breaker however the attempt ends."""
         left = ends_at - self._clock()
         if left < SHORTEST_TIER_SECONDS:
-            raise OutOfTime
+            raise OutOfTimeError
         ticket = tier.breaker.admit(self._clock())
         if ticket is None:
-            raise BreakerOpen
+            raise BreakerOpenError
         effect = Effect.FORGIVEN
         try:
             scores = await _ask(tier, request, left)
@@ -151,8 +157,8 @@ async def _ask(tier: ModelTier, request: ScoringRequest, left_seconds: float) ->
             return read_scores(await tier.decide(request.body(tier.model)), request)
     except TimeoutError:
         if left_seconds < TIER_SECONDS:
-            raise OutOfTime from None
-        raise TimedOut(TIER_SECONDS) from None
+            raise OutOfTimeError from None
+        raise TimedOutError(TIER_SECONDS) from None
 
 
 def _report(tier: ModelTier, failure: TierError) -> FailedTier:

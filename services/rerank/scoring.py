@@ -12,7 +12,7 @@ from typing import Any
 
 from services.corpus import Message
 from services.rerank.budget import QUESTION_TOKENS, STATE_TOKENS, cut, estimated_tokens, fit
-from services.rerank.failures import MalformedReply, Refused, failure_in_reply
+from services.rerank.failures import MalformedReplyError, RefusedError, failure_in_reply
 
 JEV = "typesafe/jev-1.13-20260917"
 LUNA = "openai/gpt-6-luna-decisions-20261006"
@@ -105,14 +105,14 @@ def build_request(
 def read_scores(document: object, request: ScoringRequest) -> Scores:
     """The scores of a parsed reply; everything the order depends on is checked.
 
-    Raises MalformedReply, Refused, or what an ``error`` inside the reply stands for.
+    Raises MalformedReplyError, RefusedError, or what an ``error`` inside the reply stands for.
     """
     reply = _object(document, "it is not a JSON object")
     if reply.get("error") is not None:
         raise failure_in_reply(reply["error"])
     model = reply.get("model")
     if not isinstance(model, str) or not model:
-        raise MalformedReply("it names no model")
+        raise MalformedReplyError("it names no model")
     answers = _object(reply.get("answers"), "it holds no answers")
     _check_keys(answers.keys(), request.questions.keys())
     values = tuple(_score(answers[key], key) for key in request.state["messages"])
@@ -183,7 +183,7 @@ def _score_question(key: str) -> Body:
 def _check_keys(found: Set[str], asked: Set[str]) -> None:
     missing, unasked = len(asked - found), len(found - asked)
     if missing or unasked:
-        raise MalformedReply(f"{missing} answers are missing and {unasked} were not asked for")
+        raise MalformedReplyError(f"{missing} answers are missing and {unasked} were not asked for")
 
 
 def _score(answer: object, key: str) -> float:
@@ -197,23 +197,23 @@ def _probability(answer: object) -> float:
 def _typed(answer: object, kind: str, key: str) -> Mapping[str, object]:
     fields = _object(answer, f"the answer {key} is not an object")
     if fields.get("type") == "refusal":
-        raise Refused(f"answer {key}")
+        raise RefusedError(f"answer {key}")
     if fields.get("type") != kind:
-        raise MalformedReply(f"the answer {key} is not of type {kind}")
+        raise MalformedReplyError(f"the answer {key} is not of type {kind}")
     return fields
 
 
 def _number(fields: Mapping[str, object], name: str, key: str, highest: float) -> float:
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MalformedReply(f"the {name} of {key} is not a number")
+        raise MalformedReplyError(f"the {name} of {key} is not a number")
     # NaN compares false with everything, so it ends here too.
     if not 0 <= value <= highest:
-        raise MalformedReply(f"the {name} of {key} is not between 0 and {highest:g}")
+        raise MalformedReplyError(f"the {name} of {key} is not between 0 and {highest:g}")
     return float(value)
 
 
 def _object(value: object, problem: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise MalformedReply(problem)
+        raise MalformedReplyError(problem)
     return value

@@ -56,6 +56,7 @@ class DecisionsServer:
         self.requests: list[RecordedRequest] = []
         self.stopping = threading.Event()
         self._score = score
+        self._arrival = threading.Condition()
         self._modes: dict[str, Mode] = {name: MODES["ok"] for name in MODELS}
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
         self._http.daemon_threads = True
@@ -92,6 +93,11 @@ class DecisionsServer:
         """The models asked so far, ``jev`` or ``luna``, oldest first."""
         return [request.model for request in self.requests]
 
+    def wait_for_requests(self, count: int) -> None:
+        """Block until ``count`` requests have arrived in all."""
+        with self._arrival:
+            self._arrival.wait_for(lambda: len(self.requests) >= count)
+
     def answer(self, headers: Mapping[str, str], raw: bytes) -> Output:
         """The output for one request to the Decisions path."""
         if not headers.get("authorization", "").startswith("Bearer "):
@@ -101,7 +107,9 @@ class DecisionsServer:
         if refused:
             return _error(refused)
         name = model_named(request["model"]) or ""
-        self.requests.append(RecordedRequest(name, headers, raw, request))
+        with self._arrival:
+            self.requests.append(RecordedRequest(name, headers, raw, request))
+            self._arrival.notify_all()
         reply = reply_body(request, MODELS[name], self._score, len(self.requests))
         return self._modes[name](reply)
 
