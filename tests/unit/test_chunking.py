@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -209,6 +210,25 @@ def test_pieces_are_whole_text_within_the_limit(encoder: O200kEncoder, text: str
     # Each piece takes what fits: two neighbours never fit into one.
     for piece, following in pairwise(pieces):
         assert len(encoder.encode(piece + following[:10])) > MAX_CHUNK_TOKENS - 10
+
+
+class CostlyEnds:
+    """A tokenizer in whose "abc" the "a" is one token, but two where the text ends after it."""
+
+    def encode(self, text: str) -> list[int]:
+        tokens = [ord(part[0]) for part in re.findall("a|bc|x", text)]
+        return [*tokens, 0] if text.endswith("a") else tokens
+
+    def decode(self, tokens: list[int]) -> str:
+        texts = {0: "", ord("a"): "a", ord("b"): "bc", ord("x"): "x"}
+        return "".join(texts[token] for token in tokens)
+
+
+def test_a_cut_that_would_need_more_tokens_alone_is_moved_back() -> None:
+    text = "x" + "abc" * 1_000
+    pieces = list(split_text(text, CostlyEnds()))
+    assert "".join(pieces) == text
+    assert max(len(CostlyEnds().encode(piece)) for piece in pieces) <= MAX_CHUNK_TOKENS
 
 
 @settings(max_examples=60, deadline=None)
