@@ -9,6 +9,7 @@ from enum import StrEnum
 from urllib.parse import quote, unquote
 
 from google.protobuf.timestamp_pb2 import Timestamp
+
 from recall.corpus.v1 import corpus_pb2
 
 # Characters that separate the parts of an id, or that end a citation, stand percent-encoded in a
