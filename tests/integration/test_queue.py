@@ -1,0 +1,449 @@
+"""Rules of the job queue and of the loop that runs its jobs, on the real tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from recall.error.v1 import error_pb2
+from services.ingest import queue
+from services.ingest.backoff import NextRun
+from services.ingest.job_loop import Handler, JobLoop, listen
+from services.ingest.migrate import migrate, read_migrations
+from services.ingest.queue import Job, NewJob
+from services.runtime import db
+from services.runtime.errors import unavailable
+from services.stack.postgres import EmbeddedPostgres
+from tests.conftest import free_port
+from tests.waiting import until
+
+WORKSPACE = "beacon"
+
+Enqueue = Callable[..., Awaitable[None]]
+Query = Callable[..., Any]
+
+
+@pytest.fixture
+def query(database_url: str) -> Query:
+    """Run one statement as the owner; returns its first row."""
+
+    def run(statement: bytes, parameters: tuple[object, ...] = ()) -> tuple[Any, ...] | None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            cursor = connection.execute(statement, parameters)
+            return cursor.fetchone() if cursor.description else None
+
+    for workspace_id in (WORKSPACE, "other"):
+        run(b"INSERT INTO workspaces (workspace_id, source) VALUES (%s, 'slack')", (workspace_id,))
+    return run
+
+
+@pytest.fixture
+def enqueue(ingest_pool: db.Pool, query: Query) -> Enqueue:
+    async def enqueue_job(kind: str, key: str = "k", workspace_id: str = WORKSPACE) -> None:
+        async with db.writing(ingest_pool, workspace_id) as connection:
+            await queue.enqueue(connection, workspace_id, NewJob(kind, key, {"key": key}))
+
+    return enqueue_job
+
+
+async def claimed(pool: db.Pool, kinds: tuple[str, ...] = queue.KINDS) -> Job:
+    job = await queue.claim(pool, kinds)
+    assert job is not None
+    return job
+
+
+def state(query: Query, job: Job) -> Any:
+    row = query(b"SELECT state FROM jobs WHERE job_id = %s", (job.job_id,))
+    return row[0]
+
+
+async def test_jobs_are_claimed_by_urgency_then_by_age(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for kind in ("embedding", "backfill", "command", "event", "purge"):
+        await enqueue(kind)
+    await enqueue("event", "later")
+    order = [await claimed(queue_pool) for _ in range(6)]
+    assert [job.kind for job in order] == [
+        "purge",
+        "event",
+        "event",
+        "command",
+        "backfill",
+        "embedding",
+    ]
+    assert [job.payload["key"] for job in order[1:3]] == ["k", "later"]
+    assert await queue.claim(queue_pool) is None
+
+
+async def test_a_slot_claims_only_the_kinds_it_asks_for(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    await enqueue("embedding")
+    assert await queue.claim(queue_pool, queue.URGENT_KINDS) is None
+    assert (await claimed(queue_pool, ("embedding",))).kind == "embedding"
+
+
+async def test_jobs_of_every_workspace_are_claimed(enqueue: Enqueue, queue_pool: db.Pool) -> None:
+    await enqueue("event", workspace_id=WORKSPACE)
+    await enqueue("event", workspace_id="other")
+    found = {(await claimed(queue_pool)).workspace_id for _ in range(2)}
+    assert found == {WORKSPACE, "other"}
+
+
+async def test_two_claimers_never_hold_one_job(enqueue: Enqueue, queue_pool: db.Pool) -> None:
+    for number in range(6):
+        await enqueue("event", str(number))
+    jobs = await asyncio.gather(*(queue.claim(queue_pool) for _ in range(12)))
+    held = [job.job_id for job in jobs if job]
+    assert len(held) == len(set(held)) == 6
+
+
+async def test_a_job_is_invisible_until_its_writer_commits(
+    ingest_pool: db.Pool, queue_pool: db.Pool, query: Query
+) -> None:
+    async with db.writing(ingest_pool, WORKSPACE) as connection:
+        await queue.enqueue_embedding(connection, WORKSPACE, "g1")
+        assert await queue.claim(queue_pool) is None
+    assert (await claimed(queue_pool)).payload == {"generation_id": "g1"}
+
+
+async def test_a_job_of_a_rolled_back_writer_never_exists(
+    ingest_pool: db.Pool, queue_pool: db.Pool, query: Query
+) -> None:
+    with pytest.raises(RuntimeError):
+        async with db.writing(ingest_pool, WORKSPACE) as connection:
+            await queue.enqueue_embedding(connection, WORKSPACE, "g1")
+            raise RuntimeError
+    assert await queue.claim(queue_pool) is None
+
+
+async def test_a_waiting_job_can_not_be_claimed_while_a_writer_asks_for_it_again(
+    enqueue: Enqueue, ingest_pool: db.Pool, queue_pool: db.Pool
+) -> None:
+    await enqueue("embedding", "g1")
+    async with db.writing(ingest_pool, WORKSPACE) as connection:
+        await queue.enqueue_embedding(connection, WORKSPACE, "g1")
+        assert await queue.claim(queue_pool) is None
+    assert await queue.claim(queue_pool) is not None
+
+
+async def test_a_running_job_asked_for_again_runs_once_more(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("embedding")
+    job = await claimed(queue_pool)
+    await enqueue("embedding")
+    assert state(query, job) == "running"
+    assert await queue.complete(queue_pool, job)
+    again = await claimed(queue_pool)
+    assert again.job_id == job.job_id
+    assert await queue.complete(queue_pool, again)
+    assert state(query, job) == "done"
+
+
+@pytest.mark.parametrize("end", ["done", "dead"])
+async def test_an_ended_embedding_job_asked_for_again_is_ready_with_no_failure_counted(
+    enqueue: Enqueue, queue_pool: db.Pool, end: str
+) -> None:
+    await enqueue("embedding")
+    job = await claimed(queue_pool)
+    if end == "done":
+        await queue.complete(queue_pool, job)
+    else:
+        await queue.fail(queue_pool, job, NextRun(8, None), "broken")
+    assert await queue.claim(queue_pool) is None
+    await enqueue("embedding")
+    again = await claimed(queue_pool)
+    assert (again.job_id, again.attempts) == (job.job_id, 0)
+
+
+async def test_an_event_delivered_twice_runs_once(enqueue: Enqueue, queue_pool: db.Pool) -> None:
+    await enqueue("event")
+    job = await claimed(queue_pool)
+    await enqueue("event")
+    await queue.complete(queue_pool, job)
+    await enqueue("event")
+    assert await queue.claim(queue_pool) is None
+
+
+@pytest.mark.parametrize(
+    "lapse",
+    [
+        b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds'",
+        b"UPDATE jobs SET leased_until = now() - interval '1 second'",
+    ],
+    ids=["silent", "lease over"],
+)
+async def test_a_stale_holder_is_refused_everything(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, lapse: bytes
+) -> None:
+    await enqueue("embedding")
+    former = await claimed(queue_pool)
+    query(lapse)
+    current = await claimed(queue_pool)
+    assert current.job_id == former.job_id
+    assert current.claim_number == former.claim_number + 1
+    assert not await queue.heartbeat(queue_pool, former)
+    assert not await queue.complete(queue_pool, former)
+    assert not await queue.fail(queue_pool, former, NextRun(1, 1.0), "late")
+    assert not await queue.fail(queue_pool, former, NextRun(8, None), "late")
+    assert not await queue.release(queue_pool, former)
+    assert state(query, current) == "running"
+    assert await queue.complete(queue_pool, current)
+
+
+async def test_a_holder_that_proves_life_keeps_its_job(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    job = await claimed(queue_pool)
+    query(b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds', leased_until = now()")
+    assert await queue.heartbeat(queue_pool, job)
+    assert await queue.claim(queue_pool) is None
+
+
+async def test_a_claim_is_a_lease_of_ten_minutes(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    await claimed(queue_pool)
+    assert query(b"SELECT leased_until - heartbeat_at = interval '10 minutes' FROM jobs") == (True,)
+
+
+async def test_a_failed_job_waits_for_its_time_with_its_error_and_count(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    job = await claimed(queue_pool)
+    assert await queue.fail(queue_pool, job, NextRun(1, 60.0), "broken")
+    row = query(b"SELECT state, attempts, last_error, run_at > now() + interval '50 s' FROM jobs")
+    assert row == ("ready", 1, "broken", True)
+    assert await queue.claim(queue_pool) is None
+    query(b"UPDATE jobs SET run_at = now()")
+    assert (await claimed(queue_pool)).attempts == 1
+
+
+async def test_a_dead_job_stays_visible_and_is_never_claimed(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    await queue.fail(queue_pool, await claimed(queue_pool), NextRun(8, None), "broken")
+    assert query(b"SELECT state, attempts, last_error FROM jobs") == ("dead", 8, "broken")
+    assert await queue.claim(queue_pool) is None
+
+
+async def test_a_job_asked_for_during_its_last_attempt_begins_anew(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    await enqueue("embedding")
+    job = await claimed(queue_pool)
+    await enqueue("embedding")
+    await queue.fail(queue_pool, job, NextRun(8, None), "broken")
+    assert (await claimed(queue_pool)).attempts == 0
+
+
+async def test_a_released_job_is_claimable_at_once_and_not_counted(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    await enqueue("embedding")
+    job = await claimed(queue_pool)
+    assert await queue.release(queue_pool, job)
+    again = await claimed(queue_pool)
+    assert replace(again, claim_number=job.claim_number) == job
+
+
+async def test_the_retrieve_role_can_not_see_jobs(enqueue: Enqueue, retrieve_pool: db.Pool) -> None:
+    await enqueue("event")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        async with db.reading(retrieve_pool, WORKSPACE) as connection:
+            await connection.execute("SELECT job_id FROM jobs")
+
+
+# The loop ------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def running(pool: db.Pool, handlers: dict[str, Handler]) -> AsyncIterator[JobLoop]:
+    """A loop for the length of a block, stopped at its end."""
+    loop = JobLoop(pool, handlers, lambda: 0.0)
+    task = asyncio.create_task(loop.run())
+    try:
+        yield loop
+    finally:
+        loop.stop()
+        await task
+
+
+async def until_state(query: Query, wanted: str) -> None:
+    await until(lambda: query(b"SELECT state FROM jobs") == (wanted,))
+
+
+async def test_the_loop_completes_a_job_that_its_handler_finished(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    seen: list[str] = []
+
+    async def handle(job: Job) -> None:
+        seen.append(job.payload["key"])
+
+    async with running(queue_pool, {"event": handle}):
+        await enqueue("event")
+        await until_state(query, "done")
+    assert seen == ["k"]
+
+
+async def test_a_defect_is_counted_and_its_text_is_not_stored(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    async def handle(job: Job) -> None:
+        raise ValueError("a message's text")
+
+    await enqueue("event")
+    query(b"UPDATE jobs SET attempts = 7")
+    async with running(queue_pool, {"event": handle}):
+        await until_state(query, "dead")
+    attempts, last_error = query(b"SELECT attempts, last_error FROM jobs")
+    assert attempts == 8
+    assert last_error.startswith("Internal error.") and "text" not in last_error
+
+
+async def test_an_outage_is_retried_until_it_ends_and_not_counted(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    failures = iter(range(10))
+
+    async def handle(job: Job) -> None:
+        assert job.attempts == 0
+        if next(failures) < 9:
+            reason = error_pb2.ERROR_REASON_EMBEDDER_UNAVAILABLE
+            raise unavailable(reason, "The provider is away.", retry_after_seconds=0.01)
+
+    await enqueue("event")
+    async with running(queue_pool, {"event": handle}) as loop:
+        waking = asyncio.create_task(_wake_often(loop))
+        await until_state(query, "done")
+        waking.cancel()
+    assert next(failures, None) is None
+
+
+async def _wake_often(loop: JobLoop) -> None:
+    while True:
+        await asyncio.sleep(0.02)
+        loop.wake()
+
+
+async def test_a_stopped_loop_gives_back_the_job_it_could_not_finish(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    began = asyncio.Event()
+
+    async def handle(job: Job) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    await enqueue("event")
+    async with running(queue_pool, {"event": handle}):
+        await began.wait()
+    assert query(b"SELECT state, attempts FROM jobs") == ("ready", 0)
+
+
+async def test_a_handler_is_stopped_when_another_holder_took_its_job(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def handle(job: Job) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    await enqueue("event")
+    async with running(queue_pool, {"event": handle}):
+        await began.wait()
+        query(b"UPDATE jobs SET claim_number = claim_number + 1")
+        async with asyncio.timeout(30):
+            await ended.wait()
+    assert query(b"SELECT state, claim_number FROM jobs") == ("running", 2)
+
+
+async def test_an_urgent_job_runs_while_a_long_one_holds_the_other_slot(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    busy, urgent = asyncio.Event(), asyncio.Event()
+
+    async def embedding(job: Job) -> None:
+        busy.set()
+        await urgent.wait()
+
+    async def event(job: Job) -> None:
+        urgent.set()
+
+    async with running(queue_pool, {"embedding": embedding, "event": event}):
+        await enqueue("embedding")
+        async with asyncio.timeout(30):
+            await busy.wait()
+            await enqueue("event")
+            await urgent.wait()
+
+
+async def test_a_committed_job_wakes_the_listeners(
+    enqueue: Enqueue, database_url: str, queue_pool: db.Pool
+) -> None:
+    woken: asyncio.Queue[None] = asyncio.Queue()
+    url = db.url_as_role(database_url, db.QUEUE_ROLE)
+    listening = asyncio.create_task(listen(url, lambda: woken.put_nowait(None)))
+    async with asyncio.timeout(30):
+        await woken.get()  # connected
+        await enqueue("event")
+        await woken.get()
+    listening.cancel()
+
+
+async def test_the_loop_goes_on_after_the_database_was_away(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path, free_port(), durable=False)
+    url = server.start()
+    migrate(url, read_migrations())
+    attempt = iter(range(100))
+
+    async def handle(job: Job) -> None:
+        """Its first run loses the database; the second does its work in it."""
+        if next(attempt) == 0:
+            await asyncio.to_thread(server.stop)
+        async with db.writing(ingest_pool, WORKSPACE) as connection:
+            await connection.execute("UPDATE workspaces SET domain = 'done'")
+
+    try:
+        with psycopg.connect(url) as connection:
+            connection.execute(
+                "INSERT INTO workspaces (workspace_id, source) VALUES ('beacon', 'slack')"
+            )
+        queue_url = db.url_as_role(url, db.QUEUE_ROLE)
+        async with (
+            db.open_pool(queue_url) as queue_pool,
+            db.open_pool(db.url_as_role(url, db.INGEST_ROLE)) as ingest_pool,
+        ):
+            async with db.writing(ingest_pool, WORKSPACE) as writer:
+                await queue.enqueue(writer, WORKSPACE, NewJob("event", "k", {}))
+            async with running(queue_pool, {"event": handle}):
+                await until(lambda: server.running_pid() is None)
+                # Long enough for a connection attempt, a claim and a heartbeat to fail.
+                await asyncio.sleep(4)
+                await asyncio.to_thread(server.start)
+                await until(lambda: outcome(url) == ("done", "done"))
+    finally:
+        server.stop()
+
+
+def outcome(url: str) -> Any:
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT state, domain FROM jobs, workspaces").fetchone()
