@@ -1,0 +1,112 @@
+-- name: read_messages
+-- A deletion holds from its tombstone on, before the message's row is gone.
+SELECT
+    m.message_id,
+    m.channel_id,
+    c.name,
+    m.author_id,
+    COALESCE(NULLIF(p.display_name, ''), NULLIF(m.author_name, ''), m.author_id),
+    m.posted_at,
+    m.edited_at,
+    m.text,
+    m.thread_root_id,
+    m.content_sha256,
+    m.is_bot,
+    w.domain,
+    m.indexed_at
+FROM messages m
+JOIN workspaces w ON w.workspace_id = m.workspace_id
+JOIN channels c ON c.workspace_id = m.workspace_id AND c.channel_id = m.channel_id
+LEFT JOIN people p ON p.workspace_id = m.workspace_id AND p.person_id = m.author_id
+WHERE m.workspace_id = %(workspace_id)s
+  AND m.message_id = ANY(%(message_ids)s)
+  AND m.channel_id = ANY(%(channel_ids)s)
+  AND split_part(m.message_id, ':', 1) = %(source)s
+  AND NOT EXISTS (
+      SELECT 1
+      FROM tombstones t
+      WHERE t.workspace_id = m.workspace_id AND t.message_id = m.message_id
+  )
+
+-- name: thread_of
+-- The root's id finds its thread even when the root itself was deleted.
+SELECT m.message_id
+FROM messages m
+WHERE m.workspace_id = %(workspace_id)s
+  AND m.channel_id = ANY(%(channel_ids)s)
+  AND m.thread_root_id = COALESCE(
+      (
+          SELECT asked.thread_root_id
+          FROM messages asked
+          WHERE asked.workspace_id = %(workspace_id)s
+            AND asked.message_id = %(message_id)s
+            AND asked.channel_id = ANY(%(channel_ids)s)
+            AND NOT EXISTS (
+                SELECT 1
+                FROM tombstones t
+                WHERE t.workspace_id = asked.workspace_id AND t.message_id = asked.message_id
+            )
+      ),
+      %(message_id)s
+  )
+ORDER BY m.message_id <> m.thread_root_id, m.posted_at, m.message_id
+LIMIT %(limit)s
+
+-- name: timeline_forwards
+SELECT m.message_id, m.posted_at
+FROM messages m
+WHERE m.workspace_id = %(workspace_id)s
+  AND m.channel_id = ANY(%(channel_ids)s)
+  AND m.posted_at >= COALESCE(%(posted_after)s::timestamptz, '-infinity')
+  AND m.posted_at < COALESCE(%(posted_before)s::timestamptz, 'infinity')
+  AND (%(author_ids)s::text[] IS NULL OR m.author_id = ANY(%(author_ids)s::text[]))
+  AND split_part(m.message_id, ':', 1) = %(source)s
+  AND (m.posted_at, m.message_id) > (
+      COALESCE(%(last_posted_at)s::timestamptz, '-infinity'), %(last_message_id)s
+  )
+  AND NOT EXISTS (
+      SELECT 1
+      FROM tombstones t
+      WHERE t.workspace_id = m.workspace_id AND t.message_id = m.message_id
+  )
+ORDER BY m.posted_at, m.message_id
+LIMIT %(limit)s
+
+-- name: timeline_backwards
+SELECT m.message_id, m.posted_at
+FROM messages m
+WHERE m.workspace_id = %(workspace_id)s
+  AND m.channel_id = ANY(%(channel_ids)s)
+  AND m.posted_at >= COALESCE(%(posted_after)s::timestamptz, '-infinity')
+  AND m.posted_at < COALESCE(%(posted_before)s::timestamptz, 'infinity')
+  AND (%(author_ids)s::text[] IS NULL OR m.author_id = ANY(%(author_ids)s::text[]))
+  AND split_part(m.message_id, ':', 1) = %(source)s
+  AND (m.posted_at, m.message_id) < (
+      COALESCE(%(last_posted_at)s::timestamptz, 'infinity'), %(last_message_id)s
+  )
+  AND NOT EXISTS (
+      SELECT 1
+      FROM tombstones t
+      WHERE t.workspace_id = m.workspace_id AND t.message_id = m.message_id
+  )
+ORDER BY m.posted_at DESC, m.message_id DESC
+LIMIT %(limit)s
+
+-- name: newest_readable
+-- One index probe a channel.
+SELECT max(newest.posted_at)
+FROM unnest(%(channel_ids)s::text[]) AS readable(channel_id)
+CROSS JOIN LATERAL (
+    SELECT m.posted_at
+    FROM messages m
+    WHERE m.workspace_id = %(workspace_id)s
+      AND m.channel_id = readable.channel_id
+      AND split_part(m.message_id, ':', 1) = %(source)s
+      AND NOT EXISTS (
+          SELECT 1
+          FROM tombstones t
+          WHERE t.workspace_id = m.workspace_id AND t.message_id = m.message_id
+      )
+    ORDER BY m.posted_at DESC
+    LIMIT 1
+) AS newest

@@ -1,0 +1,127 @@
+"""From the contract's messages to the use cases' values and back."""
+
+from __future__ import annotations
+
+from recall.corpus.v1 import corpus_pb2
+from recall.retrieve.v1 import retrieve_pb2
+from services.corpus import (
+    Message,
+    filter_from_proto,
+    filter_to_proto,
+    message_to_proto,
+    timestamp,
+)
+from services.retrieve.context import checked_context, checked_text
+from services.retrieve.fusion import Arm, Candidate, Contribution
+from services.retrieve.read_timeline import Page, PageRequest
+from services.retrieve.resolve_pin import Generation
+from services.retrieve.search import Found, FoundMessage, Question
+
+_ARMS = {Arm.DENSE: corpus_pb2.ARM_DENSE, Arm.LEXICAL: corpus_pb2.ARM_LEXICAL}
+
+
+def question(request: retrieve_pb2.SearchRequest) -> Question:
+    """The question of a request, its context checked."""
+    return Question(
+        context=checked_context(request.context),
+        text=request.question,
+        filter=filter_from_proto(request.filter),
+        generation_id=checked_text("pin", request.pin.generation_id),
+        limit=request.limit,
+        expected_embedder_fingerprint=request.expected_embedder_fingerprint,
+    )
+
+
+def page_request(request: retrieve_pb2.ReadTimelineRequest) -> PageRequest:
+    """Which page a request wants."""
+    return PageRequest(request.page_size, request.page_token, request.newest_first)
+
+
+def pin_response(generation: Generation) -> retrieve_pb2.ResolvePinResponse:
+    """The serving generation for the wire."""
+    return retrieve_pb2.ResolvePinResponse(
+        pin=corpus_pb2.Pin(generation_id=generation.generation_id),
+        embedder_fingerprint=generation.embedder_fingerprint,
+    )
+
+
+def search_response(found: Found, *, explain: bool) -> retrieve_pb2.SearchResponse:
+    """A search's result for the wire."""
+    return retrieve_pb2.SearchResponse(
+        pin=corpus_pb2.Pin(generation_id=found.generation_id),
+        hits=[_hit(message, found.generation_id) for message in found.messages],
+        abstained=not found.messages,
+        reason=found.reason,
+        question=found.question,
+        filter=filter_to_proto(found.filter),
+        degraded=found.degraded,
+        explanation=_explanation(found) if explain else None,
+        timings_ms=found.timings_ms,
+    )
+
+
+def page_response(page: Page) -> retrieve_pb2.ReadTimelineResponse:
+    """A page for the wire."""
+    return retrieve_pb2.ReadTimelineResponse(
+        messages=messages(page.messages),
+        next_page_token=page.next_token,
+        reason=page.reason,
+        newest_at=timestamp(page.newest_at),
+    )
+
+
+def messages(found: list[Message] | tuple[Message, ...]) -> list[corpus_pb2.Message]:
+    """Messages for the wire."""
+    return [message_to_proto(message) for message in found]
+
+
+def _hit(found: FoundMessage, generation_id: str) -> corpus_pb2.Hit:
+    return corpus_pb2.Hit(
+        message=message_to_proto(found.stored.message),
+        dense_rank=found.fused.rank_in(Arm.DENSE),
+        lexical_rank=found.fused.rank_in(Arm.LEXICAL),
+        fused_score=found.fused.score,
+        contributions=[_contribution(part) for part in found.fused.contributions],
+        verdict=corpus_pb2.VERDICT_UNVERIFIED,
+        provenance=corpus_pb2.Provenance(
+            generation_id=generation_id,
+            indexed_at=timestamp(found.stored.indexed_at),
+            content_sha256=found.stored.message.content_sha256,
+        ),
+        cosine=found.cosine,
+        term_coverage=found.term_coverage,
+    )
+
+
+def _contribution(part: Contribution) -> corpus_pb2.Contribution:
+    return corpus_pb2.Contribution(
+        arm=_ARMS[part.arm],
+        chunk_id=part.chunk_id,
+        chunk_kind=part.chunk_kind,
+        rank=part.rank,
+        score=part.score,
+    )
+
+
+def _explanation(found: Found) -> retrieve_pb2.Explanation:
+    return retrieve_pb2.Explanation(
+        dense=_candidates(found.lists.get(Arm.DENSE, [])),
+        lexical=_candidates(found.lists.get(Arm.LEXICAL, [])),
+        lexical_query=found.lexical_query,
+        embedder=found.embedder_model,
+    )
+
+
+def _candidates(chunks: list[Candidate]) -> list[retrieve_pb2.Candidate]:
+    """The list's chunks at their ranks, without those that hold no message of the scope."""
+    return [
+        retrieve_pb2.Candidate(
+            chunk_id=chunk.chunk_id,
+            chunk_kind=chunk.chunk_kind,
+            rank=rank,
+            score=chunk.score,
+            message_ids=chunk.message_ids,
+        )
+        for rank, chunk in enumerate(chunks)
+        if chunk.message_ids
+    ]
