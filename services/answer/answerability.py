@@ -1,0 +1,89 @@
+"""Whether the evidence answers the question at all; the extractive writer's rule of abstention.
+
+Two kinds of test, in order. *Certain* ones need no threshold: an identifier or a name of the
+question that stands in no message, a topic whose latest word is that nothing was decided, a
+wanted command or identifier that no candidate holds. *Levels* compare the best evidence with
+thresholds:
+
+- a reranking tier's score, 0 to 3 by its rubric (1 "background", 2 "states part of the answer");
+- without one, the best cosine; a message that holds nearly all of the question's rare wording
+  passes without it;
+- without vectors, the share of the question's rare wording in the best message.
+
+The thresholds were fitted on the development split of Beacon with the local embedder and only
+there; ``docs/answering.md`` gives the figures. A cosine of another embedder is on another scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.answer import wording
+from services.answer.question import Question, Wanted, names_identifier
+from services.answer.selection import Scored, holds_wanted
+from services.answer.sentences import stem, words
+
+MIN_RERANK_SCORE = 1.5
+MIN_COSINE = 0.37
+MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
+MIN_COVERAGE_WITHOUT_VECTORS = 0.5
+# How many of the best candidates are looked at for the wanted detail and for open ends.
+LOOKED_AT = 4
+
+NO_EVIDENCE = "No message was found for the question."
+TOO_WEAK = "No message found is close enough to the question."
+NOT_DECIDED = "The messages discuss this, but none states a decision."
+NO_DETAIL = "The messages are about this, but none states the detail that was asked for."
+
+
+def reason_to_abstain(question: Question, candidates: Sequence[Scored]) -> str:
+    """Why ``candidates`` (best first, outdated ones left out) do not answer; empty if they may."""
+    if not candidates:
+        return NO_EVIDENCE
+    absent = _absent_names(question, candidates)
+    if absent:
+        return f"No message found mentions {absent}."
+    if _is_undecided(question, candidates[:LOOKED_AT]):
+        return NOT_DECIDED
+    exact = question.wanted in (Wanted.IDENTIFIER, Wanted.COMMAND)
+    if exact and not any(_holds_wanted(question, one) for one in candidates[:LOOKED_AT]):
+        return NO_DETAIL
+    return "" if _is_close(candidates) else TOO_WEAK
+
+
+def _absent_names(question: Question, candidates: Sequence[Scored]) -> str:
+    """The question's identifiers and names that no message, author or channel has."""
+    told = "\n".join(_told(one) for one in candidates)
+    absent = [name for name in question.identifiers if not names_identifier(told, name)]
+    if not absent:
+        present = {stem(word) for word in words(told)}
+        absent = [name for name in question.names if stem(name) not in present]
+    return ", ".join(f"“{name}”" for name in sorted(absent))
+
+
+def _told(one: Scored) -> str:
+    message = one.evidence.message
+    return f"{message.text} {message.author_name} {message.channel_name}"
+
+
+def _is_undecided(question: Question, best: Sequence[Scored]) -> bool:
+    texts = [one.evidence.message.text for one in best]
+    decided = any(wording.is_decision(text) for text in texts)
+    if question.asks_for_decision:
+        return not decided
+    return any(wording.is_open(text) for text in texts) and not decided
+
+
+def _holds_wanted(question: Question, one: Scored) -> bool:
+    return holds_wanted(question, one.evidence.message.text)
+
+
+def _is_close(candidates: Sequence[Scored]) -> bool:
+    reranked = [one.evidence.rerank_score for one in candidates]
+    if any(score is not None for score in reranked):
+        return max(score or 0.0 for score in reranked) >= MIN_RERANK_SCORE
+    coverage = max(one.features["coverage"] for one in candidates)
+    cosines = [one.evidence.cosine for one in candidates if one.evidence.cosine is not None]
+    if not cosines:
+        return coverage >= MIN_COVERAGE_WITHOUT_VECTORS
+    return max(cosines) >= MIN_COSINE or coverage >= MIN_COVERAGE_INSTEAD_OF_COSINE

@@ -1,0 +1,91 @@
+"""Writes without a model: selects the messages that answer, and lets them speak for themselves.
+
+An answer is one to three statements, ``Ines (2026-08-14): … [id]``, each in the author's words:
+
+- outdated messages give way to the latest one that corrects them;
+- a reply that answers another message's question stands with that question;
+- messages that give orders to an assistant are never used;
+- when the evidence does not answer, the text says so (``answerability`` has the rule).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.answer import wording
+from services.answer.answerability import reason_to_abstain
+from services.answer.evidence import Evidence
+from services.answer.excerpts import excerpt, statement
+from services.answer.not_enough import SENTENCE
+from services.answer.question import Question, understand
+from services.answer.selection import Scored, scored
+from services.answer.supersession import successors
+
+MAX_STATEMENTS = 3
+# A further message is stated too when it scores at most this much less than the best. Fitted on
+# the development split of Beacon.
+STATEMENT_MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A text before its citations are checked. ``reason`` says why it is no answer, or is empty."""
+
+    text: str
+    reason: str = ""
+
+
+def write_answer(question_text: str, evidence: Sequence[Evidence]) -> Draft:
+    """The answer to a question from evidence in its order, best first."""
+    question = understand(question_text)
+    candidates = current(question, scored(question, evidence))
+    reason = reason_to_abstain(question, candidates)
+    if reason:
+        return Draft(SENTENCE, reason)
+    return Draft("\n".join(_statements(question, candidates)))
+
+
+def current(question: Question, candidates: Sequence[Scored]) -> list[Scored]:
+    """The candidates without outdated ones; what corrects one takes its place in the order."""
+    by_id = {one.message_id: one for one in candidates}
+    replaced = successors(question, [one.evidence.message for one in candidates])
+    best: dict[str, float] = {}
+    for one in candidates:
+        holder = _latest(one.message_id, replaced)
+        best[holder] = max(best.get(holder, one.score), one.score)
+    kept = [replace(by_id[message_id], score=score) for message_id, score in best.items()]
+    return sorted(kept, key=lambda one: -one.score)
+
+
+def _latest(message_id: str, replaced: dict[str, str]) -> str:
+    while message_id in replaced:
+        message_id = replaced[message_id]
+    return message_id
+
+
+def _statements(question: Question, candidates: Sequence[Scored]) -> list[str]:
+    floor = candidates[0].score - STATEMENT_MARGIN
+    chosen = [one for one in candidates if one.score >= floor][:MAX_STATEMENTS]
+    if all(_only_asks(one) for one in chosen):
+        chosen += [one for one in candidates if not _only_asks(one)][:1]
+    ordered = _questions_before_replies(chosen)
+    return [
+        statement(one.evidence.message, excerpt(one.evidence.message, question)) for one in ordered
+    ]
+
+
+def _only_asks(one: Scored) -> bool:
+    return wording.is_question(one.evidence.message.text)
+
+
+def _questions_before_replies(chosen: Sequence[Scored]) -> list[Scored]:
+    """Best first, but a question right before the first reply of its own thread."""
+    roots = {one.message_id: one for one in chosen if _only_asks(one)}
+    ordered: list[Scored] = []
+    for one in chosen:
+        root = roots.get(one.evidence.message.thread_root_id)
+        for next_one in (root, one):
+            if next_one is not None and next_one not in ordered:
+                ordered.append(next_one)
+    return ordered

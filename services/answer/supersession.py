@@ -1,0 +1,88 @@
+"""Which evidence is outdated by later evidence.
+
+A message is outdated when a later one is about the same matter and words a change, a decision or a
+correction. "The same matter" is one thread, or enough shared rare wording; both messages must
+have to do with the question through the same words, so that two changes of two values of one
+product do not outdate each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from services.answer import wording
+from services.answer.question import Question
+from services.answer.sentences import sentences, stems
+from services.corpus import Message
+
+# Share of the shorter message's rarity-weighted wording that both must have; a smaller share is
+# enough when the later one repeats an old value beside a new one ("30 days now instead of 90").
+# Fitted on the development split of Beacon.
+SAME_MATTER_SHARE = 0.2
+SAME_MATTER_SHARE_WITH_OLD_VALUE = 0.12
+SAME_MATTER_STEMS = 2
+
+# Plain numbers and days ("15th" as 15): no parts of versions, identifiers or clock times.
+_VALUE = re.compile(r"(?<![\w.,:\-#])\d[\d,]*(?=(?:st|nd|rd|th)?\b)(?![:]|[.\-]\d)")
+
+
+def successors(question: Question, messages: Sequence[Message]) -> dict[str, str]:
+    """For each outdated message's id, the id of the latest of ``messages`` that corrects it."""
+    told = [_Told(message) for message in messages]
+    counts = Counter(stem for one in told for stem in one.stems)
+    rarity = {stem: math.log(1 + len(told) / count) for stem, count in counts.items()}
+    found = {}
+    for earlier in told:
+        later = [one for one in told if _outdates(one, earlier, question, rarity)]
+        if later:
+            latest = max(later, key=lambda one: one.said_at)
+            found[earlier.message.message_id] = latest.message.message_id
+    return found
+
+
+class _Told:
+    """A message with the stems of the author's words, and those near its words of change."""
+
+    def __init__(self, message: Message) -> None:
+        own = wording.own_words(message.text)
+        parts = sentences(own)
+        changing = [at for at, part in enumerate(parts) if _changes(part)]
+        # The matter is often named in the sentence before: "Dark mode. We drop it."
+        near = {at for found in changing for at in (found - 1, found) if at >= 0}
+        self.message = message
+        self.stems = stems(own)
+        self.change_stems = stems(" ".join(parts[at] for at in sorted(near)))
+        self.values = frozenset(_VALUE.findall(own))
+        # A correction often quotes what it corrects.
+        self.values_with_quotes = frozenset(_VALUE.findall(message.text))
+        # An edit counts at its own time.
+        self.said_at = message.edited_at or message.posted_at
+
+
+def _changes(sentence: str) -> bool:
+    return wording.is_correction(sentence) or wording.is_decision(sentence)
+
+
+def _outdates(later: _Told, earlier: _Told, question: Question, rarity: dict[str, float]) -> bool:
+    if later.said_at <= earlier.said_at or wording.is_question(later.message.text):
+        return False
+    shared = later.stems & earlier.stems
+    if len(shared & later.change_stems) < SAME_MATTER_STEMS:
+        return False
+    if not shared & question.stems and question.stems & (later.stems | earlier.stems):
+        return False
+    replaces_value = bool(later.values_with_quotes & earlier.values) and bool(
+        later.values - earlier.values
+    )
+    threshold = SAME_MATTER_SHARE_WITH_OLD_VALUE if replaces_value else SAME_MATTER_SHARE
+    return _share(shared, earlier.stems, later.stems, rarity) >= threshold
+
+
+def _share(
+    shared: frozenset[str], one: frozenset[str], other: frozenset[str], rarity: dict[str, float]
+) -> float:
+    smaller = min(sum(rarity[stem] for stem in side) for side in (one, other))
+    return sum(rarity[stem] for stem in shared) / smaller if smaller else 0.0
