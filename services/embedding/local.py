@@ -41,10 +41,11 @@ IDENTITY = EmbedderIdentity(
     window_tokens=WINDOW_WORDPIECES,
 )
 
-# Texts of similar length go through together; from LONG_WORDPIECES on a batch is slower than its
-# texts one by one (6.0-6.9 texts/s against 5.1-5.6 at 512 wordpieces, two cores).
-SHORT_BATCH = 8
-LONG_WORDPIECES = 256
+# Texts of similar length run together: up to eight, and only while they stay small. Beyond about
+# 512 wordpieces in all a batch is slower than its texts one by one (255 wordpieces: 24.5 texts/s
+# alone, 14.3 by eight, one thread) and holds 200 MB more.
+BATCH_TEXTS = 8
+BATCH_WORDPIECES = 512
 # [CLS] and [SEP]; a text with no other piece says nothing.
 MARKS = 2
 
@@ -97,13 +98,16 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
     Texts without a wordpiece of their own are left out.
     """
-    order = sorted(range(len(lengths)), key=lambda position: lengths[position])
-    short = [i for i in order if MARKS < lengths[i] < LONG_WORDPIECES]
-    for start in range(0, len(short), SHORT_BATCH):
-        yield short[start : start + SHORT_BATCH]
-    for i in order:
-        if lengths[i] >= LONG_WORDPIECES:
-            yield [i]
+    batch: list[int] = []
+    for position in sorted(range(len(lengths)), key=lambda position: lengths[position]):
+        length = lengths[position]
+        if batch and len(batch) >= min(BATCH_TEXTS, BATCH_WORDPIECES // length):
+            yield batch
+            batch = []
+        if length > MARKS:
+            batch.append(position)
+    if batch:
+        yield batch
 
 
 class _Loaded:
@@ -111,7 +115,8 @@ class _Loaded:
 
     def __init__(self, model: Path, threads: int) -> None:
         self._tokenizer = _tokenizer()
-        self._run = _session(_verified(model), threads)
+        _verify(model)
+        self._run = _session(model, threads)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Wordpieces of each text, cut at the window; what UTF-8 can not hold becomes "?"."""
@@ -149,18 +154,17 @@ def _tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def _verified(model: Path) -> bytes:
+def _verify(model: Path) -> None:
     try:
         content = model.read_bytes()
     except OSError as error:
         raise _damaged(f"the local embedding model can not be read ({error.strerror})") from None
     if hashlib.sha256(content).hexdigest() != MODEL_SHA256:
         raise _damaged("the local embedding model's file differs from the recorded one")
-    return content
 
 
 def _session(
-    model: bytes, threads: int
+    model: Path, threads: int
 ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]:
     # Imported here: it costs a process that never embeds 60 MB and half a second.
     import onnxruntime
@@ -170,6 +174,8 @@ def _session(
     options.inter_op_num_threads = 1
     # The arena keeps the largest batch it ever saw: several hundred MB here.
     options.enable_cpu_mem_arena = False
+    # Same vectors (cosine over 0.9999999), and 14 % faster for int8 than all optimisations.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def run(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
