@@ -9,7 +9,8 @@
     judgements   answers and labels -> right or wrong      pure
     leaks        what a reply holds that its reader may not read   pure
     ladder       one arm alone against both, with intervals        pure
-    figures, targets, sections, tables   figures -> text   pure
+    figures, measured, targets           averages and bounds       pure
+    sections, report, results, tables    their text and JSON       pure
 
 It is a client like any other: it reads no database and imports no stage.
 """

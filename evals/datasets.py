@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,10 @@ class Dataset:
     def with_evidence(self) -> tuple[Question, ...]:
         """Questions that search can be measured on."""
         return tuple(question for question in self.questions if question.grades)
+
+    def of_split(self, split: str) -> Dataset:
+        """The same messages with one split's questions."""
+        return replace(self, questions=tuple(q for q in self.questions if q.split == split))
 
 
 def read_beacon(folder: Path, questions: Path) -> Dataset:
