@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from recall.answer.v1 import answer_pb2
@@ -54,7 +54,9 @@ class Question:
     asker: str = ""
 
 
-async def ask(question: Question, stages: Stages, deadline: Deadline) -> AsyncIterator[Event]:
+async def ask(
+    question: Question, stages: Stages, deadline: Deadline
+) -> AsyncGenerator[Event, None]:
     """Progress steps, then exactly one answer. No text leaves before it is checked.
 
     Without a reranker the fused order is kept, without a writer the ranked messages are returned,

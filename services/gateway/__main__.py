@@ -1,0 +1,69 @@
+"""The gateway's process: two listeners, wired to the stages."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+
+from recall.gateway.v1 import gateway_pb2_grpc
+from services.gateway.clients import Stages
+from services.gateway.config import CALLER_NAME, Config, read_config
+from services.gateway.directory import Directory
+from services.gateway.grpc_service import SERVICE_NAME, RecallService
+from services.gateway.http import Demo, Limits, create_app
+from services.gateway.http_server import serving_http
+from services.runtime.callers import FILE_NAME, Callers
+from services.runtime.client import Peer
+from services.runtime.config import Settings
+from services.runtime.server import Servicers, exit_with_faults, run
+
+
+def main() -> None:
+    """Read the environment and serve until told to stop."""
+    config = read_config(Settings(os.environ))
+    callers = Callers(config.home / FILE_NAME)
+
+    @asynccontextmanager
+    async def assemble() -> AsyncIterator[Servicers]:
+        stages = connect(config, callers)
+        directory = Directory(stages, time.monotonic)
+        app = create_app(demo_of(config, stages, directory))
+        service = RecallService(stages, directory)
+
+        def register(server: grpc.aio.Server) -> None:
+            gateway_pb2_grpc.add_RecallServiceServicer_to_server(service, server)
+
+        async with serving_http(app, config.http, config.trusted_proxies):
+            yield Servicers(register, (SERVICE_NAME,))
+        await stages.close()
+
+    run("gateway", config.grpc, callers, assemble)
+
+
+def connect(config: Config, callers: Callers) -> Stages:
+    """The stages, called with the gateway's own token."""
+
+    def token() -> str:
+        return callers.token_of(CALLER_NAME)
+
+    return Stages(**{name: Peer(target, token) for name, target in config.targets.items()})
+
+
+def demo_of(config: Config, stages: Stages, directory: Directory) -> Demo:
+    """The page as configured."""
+    return Demo(
+        stages=stages,
+        directory=directory,
+        workspace_id=config.demo_workspace,
+        clock=time.monotonic,
+        limits=Limits(asks_per_minute=config.asks_per_minute),
+        allowed_hosts=config.allowed_hosts,
+    )
+
+
+if __name__ == "__main__":
+    exit_with_faults(main)

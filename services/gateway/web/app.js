@@ -1,0 +1,441 @@
+// The page: asks, shows each step as it happens, and then exactly one outcome.
+// Everything that comes from the server becomes text nodes, never markup.
+
+const byId = (id) => document.getElementById(id);
+const form = byId("ask");
+const box = byId("question");
+const send = byId("send");
+const stop = byId("stop");
+const steps = byId("steps");
+const result = byId("result");
+const live = byId("live");
+const dialog = byId("thread");
+
+const STEP_ORDER = ["searching", "reranking", "writing", "checking"];
+
+// What each outcome is called, how it looks, and what a reader can do about it.
+const OUTCOMES = {
+  answered: { title: "Answer", look: "" },
+  abstained: {
+    title: "The messages do not answer this",
+    look: "is-quiet",
+    advice: "Try other words, or a wider time span.",
+  },
+  unverified: {
+    title: "Not shown: the sources did not hold",
+    look: "is-warn",
+    advice: "A text was written, but its citations could not be verified. Asking again may help.",
+  },
+  refused: { title: "This question was refused", look: "is-warn" },
+  sources_only: { title: "Messages found, but no answer written", look: "is-warn" },
+  suppressed: { title: "Withheld: a source has just changed", look: "is-warn", again: true },
+};
+
+const NOTES = {
+  rerank_unavailable: "The ranking step did not respond, so the plain search order was used.",
+  answer_unavailable: "The writing step did not respond.",
+  dense_incomplete: "Some messages are not indexed by meaning yet; those were found by words only.",
+};
+
+const TIERS = { jev: "Jev", luna: "Luna", rrf: "search rank" };
+const WRITERS = { extractive: "quoted from the messages", openai: "written by a language model" };
+
+let running = null;
+let waitTimer = 0;
+
+// ---- small builders ----
+
+function element(name, properties = {}, ...children) {
+  const { className, attributes = {}, ...rest } = properties;
+  const made = Object.assign(document.createElement(name), rest);
+  if (className) made.className = className;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+const INLINE = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\*[^*\s](?:[^*\n]*[^*\s])?\*|https?:\/\/[^\s<>"]+)/g;
+
+// Text with code, emphasis and links as elements.
+function inline(text) {
+  const made = document.createDocumentFragment();
+  for (const piece of text.split(INLINE)) made.append(inlinePiece(piece));
+  return made;
+}
+
+function inlinePiece(piece) {
+  if (/^`[^`]+`$/.test(piece)) return element("code", { textContent: piece.slice(1, -1) });
+  if (/^\*\*.+\*\*$/.test(piece)) return element("strong", { textContent: piece.slice(2, -2) });
+  if (/^\*.+\*$/.test(piece)) return element("em", { textContent: piece.slice(1, -1) });
+  if (/^https?:\/\//.test(piece)) return linked(piece);
+  return document.createTextNode(piece);
+}
+
+function linked(text) {
+  const [, address, rest] = text.match(/^(.*?)([.,;:!?)\]]*)$/s);
+  const made = document.createDocumentFragment();
+  made.append(outsideLink(address, address) ?? address, rest);
+  return made;
+}
+
+function outsideLink(address, label) {
+  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) return null;
+  return element("a", { href: address, textContent: label, target: "_blank", rel: "noopener noreferrer" });
+}
+
+// A message's text: fenced code as blocks, the rest line by line.
+function body(text) {
+  const made = element("div", { className: "body" });
+  text.split(/```(?:[a-z]*\n)?/).forEach((part, index) => {
+    if (index % 2) made.append(element("pre", {}, element("code", { textContent: part.trimEnd() })));
+    else if (part) made.append(inline(index ? part.replace(/^\n/, "") : part));
+  });
+  return made;
+}
+
+const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
+
+function when(message) {
+  return `${dates.format(new Date(message.posted_at))} UTC`;
+}
+
+function seconds(milliseconds) {
+  return `${(milliseconds / 1000).toFixed(milliseconds < 9950 ? 1 : 0)} s`;
+}
+
+// ---- asking ----
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask(box.value);
+});
+
+box.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    if (!send.disabled) form.requestSubmit();
+  }
+});
+
+stop.addEventListener("click", () => running?.abort());
+
+async function ask(question) {
+  if (!question.trim()) return box.focus();
+  running?.abort();
+  const mine = (running = new AbortController());
+  begin();
+  try {
+    const outcome = await fetchAnswer(question, mine.signal);
+    if (running === mine) show(question, outcome);
+  } catch (error) {
+    if (running !== mine) return;
+    if (error.name === "AbortError") showStopped();
+    else showError(question, unreachable());
+  } finally {
+    if (running === mine) end();
+  }
+}
+
+function begin() {
+  clearInterval(waitTimer);
+  send.disabled = false;
+  result.hidden = true;
+  byId("samples").hidden = true;
+  steps.hidden = false;
+  stop.hidden = false;
+  send.hidden = true;
+  mark("");
+}
+
+function end() {
+  running = null;
+  steps.hidden = true;
+  const focused = document.activeElement === stop;
+  stop.hidden = true;
+  send.hidden = false;
+  if (focused) result.hidden ? box.focus() : result.focus();
+}
+
+function mark(step) {
+  const at = STEP_ORDER.indexOf(step);
+  for (const item of steps.children) {
+    const position = STEP_ORDER.indexOf(item.dataset.step);
+    item.classList.toggle("done", position < at);
+    item.classList.toggle("now", position === at);
+    if (position === at) item.setAttribute("aria-current", "step");
+    else item.removeAttribute("aria-current");
+  }
+}
+
+// Resolves to {answer} or {error}; steps are shown while it waits.
+async function fetchAnswer(question, signal) {
+  const streaming = typeof ReadableStream === "function" && "getReader" in ReadableStream.prototype;
+  const response = await fetch("/api/ask", {
+    method: "POST",
+    headers: {
+      "Content-Type": "application/json",
+      Accept: streaming ? "text/event-stream" : "application/json",
+    },
+    body: JSON.stringify({ question }),
+    signal,
+  });
+  const kind = response.headers.get("Content-Type") ?? "";
+  if (kind.startsWith("text/event-stream")) return lastEvent(response.body);
+  const value = await response.json();
+  return response.ok ? { answer: value } : { error: value.error };
+}
+
+async function lastEvent(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let pending = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return { error: unreachable("The connection ended before the answer arrived.") };
+    pending += value;
+    const frames = pending.split("\n\n");
+    pending = frames.pop();
+    for (const frame of frames) {
+      const [, name, data] = frame.match(/^event: (\w+)\ndata: (.*)$/) ?? [];
+      if (name === "step") showStep(JSON.parse(data));
+      if (name === "answer") return { answer: JSON.parse(data) };
+      if (name === "error") return { error: JSON.parse(data).error };
+    }
+  }
+}
+
+function unreachable(message = "This page can not reach its server. Check the connection.") {
+  return { reason: "UNREACHABLE", message, retry_after_seconds: null };
+}
+
+function showStep({ step, detail }) {
+  mark(step);
+  live.textContent = detail;
+}
+
+// ---- outcomes ----
+
+function show(question, { answer, error }) {
+  if (error) return showError(question, error);
+  const outcome = OUTCOMES[answer.outcome] ?? { title: answer.outcome, look: "is-warn" };
+  const parts = [prose(answer)];
+  if (answer.reason) parts.push(element("p", { className: "reason", textContent: answer.reason }));
+  if (outcome.advice) parts.push(element("p", { className: "reason", textContent: outcome.advice }));
+  if (answer.citations.length) parts.push(sources("Sources", answer.citations));
+  if (answer.unverified_sources.length) {
+    parts.push(sources("Best matches, not verified", answer.unverified_sources));
+  }
+  const notes = noted(answer.degraded);
+  if (notes) parts.push(notes);
+  if (outcome.again) parts.push(againButton(question));
+  parts.push(meta(answer));
+  present(question, outcome, parts);
+}
+
+function showError(question, error) {
+  const limited = error.reason === "RATE_LIMITED";
+  const absent = error.reason === "WORKSPACE_NOT_FOUND" || error.reason === "NO_ACTIVE_GENERATION";
+  const title = limited
+    ? "One moment, please"
+    : absent
+      ? "Nothing is loaded yet"
+      : "Recall can not answer right now";
+  const wait = element("p", { className: "reason" });
+  const again = againButton(question);
+  const parts = [element("p", { textContent: error.message }), wait, again];
+  present(question, { title, look: limited || absent ? "is-warn" : "is-bad" }, parts);
+  if (error.retry_after_seconds) countDown(Math.ceil(error.retry_after_seconds), wait, again, limited);
+}
+
+function showStopped() {
+  live.textContent = "Stopped.";
+  result.hidden = true;
+  byId("samples").hidden = !byId("sample-list").children.length;
+  box.focus();
+}
+
+function present(question, { title, look }, parts) {
+  result.className = `result ${look}`;
+  result.replaceChildren(
+    element("p", { className: "asked", textContent: question }),
+    element("h2", { id: "result-title", className: "outcome", textContent: title }),
+    ...parts,
+  );
+  result.hidden = false;
+  live.textContent = title;
+  result.focus({ preventScroll: true });
+  result.scrollIntoView({ block: "nearest" });
+}
+
+function countDown(left, line, again, limited) {
+  const tick = () => {
+    const waiting = left > 0;
+    again.disabled = waiting;
+    if (limited) send.disabled = waiting;
+    line.textContent = waiting ? `You can ask again in ${left} s.` : "You can ask again now.";
+    if (!waiting) clearInterval(waitTimer);
+    left -= 1;
+  };
+  clearInterval(waitTimer);
+  waitTimer = setInterval(tick, 1000);
+  tick();
+}
+
+function againButton(question) {
+  const made = element("button", { type: "button", className: "quiet again", textContent: question ? "Ask again" : "Look again" });
+  made.addEventListener("click", () => (question ? ask(question) : welcome()));
+  return made;
+}
+
+function prose(answer) {
+  const made = element("div", { className: "prose" });
+  let list = null;
+  for (const block of answer.blocks) {
+    const name = block.kind === "item" ? "li" : "p";
+    const line = element(name, {}, ...block.segments.map((segment) => shown(segment, answer.citations)));
+    if (name === "p") {
+      list = null;
+      made.append(line);
+    } else {
+      if (!list) made.append((list = element("ul")));
+      list.append(line);
+    }
+  }
+  return made;
+}
+
+function shown(segment, citations) {
+  if ("text" in segment) return inline(segment.text);
+  const chips = segment.citations.map((number) => chip(number, citations[number - 1]));
+  return element("span", { className: "chips" }, ...chips);
+}
+
+function chip(number, message) {
+  const label = `Source ${number}: ${message.author} in #${message.channel}, ${when(message)}`;
+  const made = element("button", {
+    type: "button",
+    className: "chip",
+    textContent: String(number),
+    title: label,
+    attributes: { "aria-label": label, "aria-haspopup": "dialog" },
+  });
+  made.addEventListener("click", () => openThread(message));
+  return made;
+}
+
+function sources(title, messages) {
+  const rows = messages.map((message, index) => element("li", {}, sourceButton(message, index + 1)));
+  const heading = element("h3", { textContent: title });
+  return element("div", { className: "sources" }, heading, element("ol", {}, ...rows));
+}
+
+function sourceButton(message, number) {
+  const who = element("span", { className: "who" },
+    element("b", { textContent: message.author }),
+    element("span", { textContent: ` in #${message.channel}, ${when(message)}` }));
+  const text = element("span", { className: "excerpt", textContent: message.text.replaceAll("```", "") });
+  const made = element("button", { type: "button", className: "source", attributes: { "aria-haspopup": "dialog" } },
+    element("span", { className: "number", textContent: String(number) }),
+    element("span", {}, who, text));
+  made.addEventListener("click", () => openThread(message));
+  return made;
+}
+
+function noted(degraded) {
+  const lines = degraded
+    .filter((word) => !word.endsWith(":not_configured"))
+    .map((word) => NOTES[word] ?? tierNote(word) ?? word);
+  if (!lines.length) return null;
+  return element("ul", { className: "notes" }, ...lines.map((line) => element("li", { textContent: line })));
+}
+
+function tierNote(word) {
+  const [kind, tier, cause] = word.split(":");
+  return kind === "rerank" && cause ? `Ranking by ${TIERS[tier] ?? tier} failed (${cause}).` : null;
+}
+
+function meta(answer) {
+  const facts = [
+    TIERS[answer.rerank_tier] && `Ordered by ${TIERS[answer.rerank_tier]}`,
+    WRITERS[answer.writer],
+    answer.timings_ms.total !== undefined && `${seconds(answer.timings_ms.total)} in all`,
+    ...["retrieve", "rerank", "answer"]
+      .filter((stage) => answer.timings_ms[stage] !== undefined)
+      .map((stage) => `${stage} ${seconds(answer.timings_ms[stage])}`),
+  ];
+  return element("p", { className: "meta", textContent: facts.filter(Boolean).join(" · ") });
+}
+
+// ---- the thread around a message ----
+
+async function openThread(message) {
+  const panel = byId("thread-body");
+  byId("thread-title").textContent = `#${message.channel}`;
+  panel.replaceChildren(element("p", { textContent: "Opening the thread…" }));
+  dialog.showModal();
+  byId("thread-title").focus();
+  try {
+    const response = await fetch(`/api/thread?message_id=${encodeURIComponent(message.message_id)}`);
+    const value = await response.json();
+    if (response.ok) showThread(value);
+    else panel.replaceChildren(element("p", { textContent: value.error.message }));
+  } catch {
+    panel.replaceChildren(element("p", { textContent: unreachable().message }));
+  }
+}
+
+function showThread({ message_id: opened, messages }) {
+  const replies = messages.length - 1;
+  const size = replies > 0 ? `, thread with ${replies} ${replies === 1 ? "reply" : "replies"}` : "";
+  if (messages.length) byId("thread-title").textContent = `#${messages[0].channel}${size}`;
+  byId("thread-body").replaceChildren(...messages.map((message, index) => posted(message, index > 0, opened)));
+  document.querySelector(".message.cited")?.scrollIntoView({ block: "center" });
+}
+
+function posted(message, isReply, opened) {
+  const cited = message.message_id === opened;
+  const header = element("header", {},
+    element("b", { textContent: message.author }),
+    element("span", { textContent: ` ${when(message)}${message.edited_at ? " (edited)" : ""}` }),
+    cited ? element("span", { className: "tag", textContent: "source" }) : null,
+    message.permalink ? outsideLink(message.permalink, " open in Slack") : null);
+  return element("article", {
+    className: `message${isReply ? " reply" : ""}${cited ? " cited" : ""}`,
+    attributes: cited ? { "aria-current": "true" } : {},
+  }, header, body(message.text));
+}
+
+byId("thread-close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close();
+});
+
+// ---- the first moment ----
+
+async function welcome() {
+  try {
+    const response = await fetch("/api/samples");
+    const value = await response.json();
+    if (!response.ok) return showError("", value.error);
+    byId("workspace").textContent = `Workspace: ${value.workspace}`;
+    const names = value.channels.map((name) => `#${name}`).join(", ");
+    byId("scope").textContent = names
+      ? `Reads the public channels of ${value.workspace}: ${names}. Private channels are never read here.`
+      : `${value.workspace} has no public channel, so nothing can be read here.`;
+    byId("sample-list").replaceChildren(...value.samples.map(sample));
+    byId("samples").hidden = !value.samples.length;
+    result.hidden = true;
+  } catch {
+    showError("", unreachable());
+  }
+}
+
+function sample({ question }) {
+  const made = element("button", { type: "button", textContent: question });
+  made.addEventListener("click", () => {
+    box.value = question;
+    ask(question);
+  });
+  return element("li", {}, made);
+}
+
+welcome();
