@@ -9,7 +9,7 @@ being embedded gets nothing from it, and neither does the cache.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,12 @@ from pgvector import Vector as SqlVector
 
 from services.embedding.identity import Embedder, Skipped, Vector
 from services.embedding.registry import Embedders
+from services.ingest.queue import enqueue_embedding
 from services.runtime import db, sql
 
 BATCH_CHUNKS = 64
+# A quarter of a minute with the local model; then other generations have their turn.
+SLICE_CHUNKS = 2048
 # Only rows that a writer holds are left: its transaction is about to end.
 HELD_ROWS_PAUSE_SECONDS = 0.2
 
@@ -56,28 +59,42 @@ Found = dict[str, Vector | Skipped]  # by text_sha256
 async def fill_vectors(
     pool: db.Pool, embedders: Embedders, workspace_id: str, generation_id: str
 ) -> int:
-    """Fill every missing vector of a generation; returns how many rows were filled or skipped.
+    """Fill missing vectors of a generation; returns how many rows were filled or skipped.
 
-    A generation that is gone has nothing to fill. Raises CallError EMBEDDER_UNAVAILABLE when its
-    embedder is not set up here (FAILED_PRECONDITION) or can not be reached (UNAVAILABLE); what
-    was filled until then stays.
+    Ends when none is missing, or after ``SLICE_CHUNKS``, having asked for the rest, which then
+    queues up behind the jobs of others. A generation that is gone has nothing to fill. Raises
+    CallError EMBEDDER_UNAVAILABLE when its embedder is not set up here (FAILED_PRECONDITION) or
+    can not be reached (UNAVAILABLE); what was filled until then stays.
     """
     generation = await _read_generation(pool, workspace_id, generation_id)
     if generation is None:
         return 0
-    embedder: Embedder | None = None
-    total = 0
-    async for chunks in _missing(pool, generation):
-        found = await _read_cached(pool, generation, chunks)
-        unknown = {c.text_sha256: c.text for c in chunks if c.text_sha256 not in found}
-        if unknown:
-            embedder = embedder or embedders.by_fingerprint(generation.fingerprint)
-            found |= await _embed(embedder, unknown)
-        filled = await _write(pool, generation, chunks, found)
-        total += filled
-        if not filled:
-            await asyncio.sleep(HELD_ROWS_PAUSE_SECONDS)
+    total, after = 0, ""
+    while total < SLICE_CHUNKS:
+        chunks = await _read_missing(pool, generation, after)
+        if not chunks and not after:
+            return total
+        # At the end once more from the beginning: texts may have changed behind us.
+        after = chunks[-1].chunk_id if chunks else ""
+        total += await _fill_batch(pool, embedders, generation, chunks)
+    async with db.writing(pool, workspace_id) as connection:
+        await enqueue_embedding(connection, workspace_id, generation_id)
     return total
+
+
+async def _fill_batch(
+    pool: db.Pool, embedders: Embedders, generation: Generation, chunks: Sequence[MissingChunk]
+) -> int:
+    if not chunks:
+        return 0
+    found = await _read_cached(pool, generation, chunks)
+    unknown = {c.text_sha256: c.text for c in chunks if c.text_sha256 not in found}
+    if unknown:
+        found |= await _embed(embedders.by_fingerprint(generation.fingerprint), unknown)
+    filled = await _write(pool, generation, chunks, found)
+    if not filled:
+        await asyncio.sleep(HELD_ROWS_PAUSE_SECONDS)
+    return filled
 
 
 async def _read_generation(
@@ -87,18 +104,6 @@ async def _read_generation(
     async with db.reading(pool, workspace_id) as connection:
         row = await db.fetch_one(connection, _STATEMENTS["read_generation"], key)
     return Generation(workspace_id, generation_id, *row) if row else None
-
-
-async def _missing(pool: db.Pool, generation: Generation) -> AsyncIterator[list[MissingChunk]]:
-    """Batches in id order, from the beginning again until a whole round finds none."""
-    after = ""
-    while True:
-        chunks = await _read_missing(pool, generation, after)
-        if chunks:
-            yield chunks
-        elif not after:
-            return
-        after = chunks[-1].chunk_id if chunks else ""
 
 
 async def _read_missing(pool: db.Pool, generation: Generation, after: str) -> list[MissingChunk]:

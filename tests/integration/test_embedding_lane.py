@@ -13,7 +13,8 @@ import pytest
 from services.embedding import local, openai_embedder
 from services.embedding.identity import Skipped, Vector
 from services.embedding.registry import Embedders, EmbeddingSettings
-from services.ingest.embedding import BATCH_CHUNKS, fill_vectors
+from services.ingest import queue
+from services.ingest.embedding import BATCH_CHUNKS, SLICE_CHUNKS, fill_vectors
 from services.runtime import db
 from services.runtime.errors import CallError
 from tests.chunk_rows import WORKSPACE, ChunkRows, change_text
@@ -88,6 +89,19 @@ async def test_more_chunks_than_a_batch_are_all_filled(
     found = rows.vectors(1536, "g1")
     for chunk_id, text in texts.items():
         assert same(found[chunk_id], openai_embeddings.vector(text))
+
+
+async def test_a_large_generation_asks_for_its_rest_behind_other_jobs(
+    rows: ChunkRows, ingest_pool: db.Pool, queue_pool: db.Pool, embedders: Embedders
+) -> None:
+    rows.add_generation(OPENAI, "g1")
+    rows.add_chunks(1536, "g1", {f"c{number}": "one text" for number in range(SLICE_CHUNKS + 1)})
+    assert await fill_vectors(ingest_pool, embedders, WORKSPACE, "g1") == SLICE_CHUNKS
+    rest = await queue.claim(queue_pool)
+    assert rest is not None and rest.payload == {"generation_id": "g1"}
+    assert await fill_vectors(ingest_pool, embedders, WORKSPACE, "g1") == 1
+    await queue.complete(queue_pool, rest)
+    assert await queue.claim(queue_pool) is None
 
 
 async def test_a_second_run_finds_nothing_to_do(

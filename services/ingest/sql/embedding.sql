@@ -4,16 +4,24 @@ FROM generations
 WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
 
 -- name: read_missing
+WITH missing AS MATERIALIZED (
+    SELECT chunk_id
+    FROM vectors_{width}
+    WHERE workspace_id = %(workspace_id)s
+        AND generation_id = %(generation_id)s
+        AND chunk_id > %(after_chunk_id)s
+        AND embedding IS NULL
+        AND skipped IS NULL
+    ORDER BY chunk_id
+    LIMIT %(limit)s
+)
 SELECT chunks.chunk_id, chunks.text_sha256, chunks.text
-FROM vectors_{width} AS vectors
-JOIN chunks USING (workspace_id, generation_id, chunk_id)
-WHERE vectors.workspace_id = %(workspace_id)s
-    AND vectors.generation_id = %(generation_id)s
-    AND vectors.chunk_id > %(after_chunk_id)s
-    AND vectors.embedding IS NULL
-    AND vectors.skipped IS NULL
-ORDER BY vectors.chunk_id
-LIMIT %(limit)s
+FROM missing
+JOIN chunks
+    ON chunks.workspace_id = %(workspace_id)s
+    AND chunks.generation_id = %(generation_id)s
+    AND chunks.chunk_id = missing.chunk_id
+ORDER BY chunks.chunk_id
 
 -- name: read_cached
 SELECT text_sha256, vector
@@ -25,7 +33,8 @@ WHERE workspace_id = %(workspace_id)s
 -- name: fill
 -- The chunk's row is locked before its vector is written, so that the text can not change between
 -- the comparison and the commit. Rows that a writer holds are left for the next round: waiting for
--- them could deadlock with a writer that locks in another order.
+-- them could deadlock with a writer that locks in another order. The ids stand in every condition:
+-- on tables without statistics the planner would else read the whole generation for each batch.
 WITH given AS (
     SELECT *
     FROM unnest(
@@ -33,19 +42,19 @@ WITH given AS (
     ) AS given (chunk_id, text_sha256, embedding, skipped)
 ),
 current AS (
-    SELECT
-        chunks.workspace_id, chunks.generation_id, chunks.chunk_id, chunks.text_sha256,
-        given.embedding, given.skipped
+    SELECT chunks.chunk_id, chunks.text_sha256, given.embedding, given.skipped
     FROM given
     JOIN chunks
         ON chunks.workspace_id = %(workspace_id)s
         AND chunks.generation_id = %(generation_id)s
         AND chunks.chunk_id = given.chunk_id
+        AND chunks.chunk_id = ANY(%(chunk_ids)s)
         AND chunks.text_sha256 = given.text_sha256
     JOIN vectors_{width} AS vectors
         ON vectors.workspace_id = chunks.workspace_id
         AND vectors.generation_id = chunks.generation_id
         AND vectors.chunk_id = chunks.chunk_id
+        AND vectors.chunk_id = ANY(%(chunk_ids)s)
         AND vectors.embedding IS NULL
         AND vectors.skipped IS NULL
     FOR SHARE OF chunks SKIP LOCKED
@@ -55,8 +64,9 @@ UPDATE vectors_{width} AS vectors SET
     embedding = current.embedding::vector({width}),
     skipped = current.skipped
 FROM current
-WHERE vectors.workspace_id = current.workspace_id
-    AND vectors.generation_id = current.generation_id
+WHERE vectors.workspace_id = %(workspace_id)s
+    AND vectors.generation_id = %(generation_id)s
+    AND vectors.chunk_id = ANY(%(chunk_ids)s)
     AND vectors.chunk_id = current.chunk_id
 RETURNING current.text_sha256
 
