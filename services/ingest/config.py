@@ -1,0 +1,47 @@
+"""What the environment says to the ingest process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.embedding.registry import EmbeddingSettings, read_settings
+from services.runtime import db
+from services.runtime.config import Settings
+from services.runtime.server import Listener
+
+
+@dataclass(frozen=True)
+class IngestConfig:
+    """Where ingest listens, its home, its databases, its embedders."""
+
+    listener: Listener
+    home: Path
+    ingest_url: str
+    queue_url: str
+    embedding: EmbeddingSettings
+
+
+def read_config(environ: Mapping[str, str]) -> IngestConfig:
+    """The settings of ingest. Raises ConfigError with every fault."""
+    settings = Settings(environ)
+    owner_url = settings.text("DATABASE_URL")
+    ingest_url = settings.text("RECALL_INGEST_DATABASE_URL")
+    queue_url = settings.text("RECALL_QUEUE_DATABASE_URL")
+    if not owner_url and not (ingest_url and queue_url):
+        settings.fault(
+            "DATABASE_URL is not set. Set it to the owner's URL, or set both "
+            "RECALL_INGEST_DATABASE_URL and RECALL_QUEUE_DATABASE_URL."
+        )
+    config = IngestConfig(
+        listener=Listener(
+            settings.text("RECALL_INGEST_HOST", "127.0.0.1"), settings.port("ingest")
+        ),
+        home=settings.home(),
+        ingest_url=ingest_url or db.url_as_role(owner_url, db.INGEST_ROLE),
+        queue_url=queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
+        embedding=read_settings(settings),
+    )
+    settings.done()
+    return config

@@ -1,0 +1,66 @@
+"""GetCoverage: how much of a workspace is stored and embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.ingest.generations import (
+    ChunkCounts,
+    Generation,
+    count_chunks,
+    in_state,
+    read_generations,
+)
+from services.ingest.resources import Resources
+from services.ingest.workspaces import Workspace, read_workspace
+from services.runtime import db, sql
+
+_GENERATIONS = sql.load("services.ingest", "generations.sql")
+_MESSAGES = sql.load("services.ingest", "messages.sql")
+
+
+@dataclass(frozen=True)
+class ChannelCoverage:
+    """Stored messages of one channel, and the instants of the oldest and the newest."""
+
+    channel_id: str
+    name: str
+    messages: int
+    oldest_at: datetime | None
+    newest_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What is stored. ``serving`` is None before the first import ends."""
+
+    workspace: Workspace
+    channels: Sequence[ChannelCoverage]
+    serving: Generation | None
+    counts: ChunkCounts
+    embedding_job_state: str
+    embedding_job_error: str
+
+
+async def get_coverage(resources: Resources, workspace_id: str) -> Coverage:
+    """One snapshot of a workspace. Raises CallError WORKSPACE_NOT_FOUND."""
+    key = {"workspace_id": workspace_id}
+    async with db.reading(resources.pool, workspace_id) as connection:
+        workspace = await read_workspace(connection, workspace_id)
+        channels = await db.fetch_all(connection, _MESSAGES["coverage"], key)
+        serving = in_state(await read_generations(connection, workspace_id), "active")
+        counts = await count_chunks(connection, serving) if serving else ChunkCounts(0, 0)
+        job = await _embedding_job(connection, serving)
+    return Coverage(
+        workspace, [ChannelCoverage(*row) for row in channels], serving, counts, job[0], job[1]
+    )
+
+
+async def _embedding_job(connection: db.Connection, serving: Generation | None) -> tuple[str, str]:
+    """State and last error of the job that fills the serving generation's vectors."""
+    if serving is None:
+        return "", ""
+    row = await db.fetch_one(connection, _GENERATIONS["read_embedding_job"], serving.key)
+    return (row[0], row[1]) if row else ("", "")

@@ -1,0 +1,21 @@
+"""What the use cases of ingest work with, made once a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from services.embedding.registry import Embedders
+from services.ingest.chunking import Encoder
+from services.runtime import db
+
+
+@dataclass(frozen=True)
+class Resources:
+    """``pool`` acts as the ingest role, ``queue_pool`` as the queue role, which lists tenants."""
+
+    pool: db.Pool
+    queue_pool: db.Pool
+    encoder: Encoder
+    embedders: Embedders
+    new_generation_id: Callable[[], str]

@@ -1,0 +1,101 @@
+-- name: record_embedder
+INSERT INTO embedders (fingerprint, name, provider, model, revision, width)
+VALUES (%(fingerprint)s, %(name)s, %(provider)s, %(model)s, %(revision)s, %(width)s)
+ON CONFLICT (fingerprint) DO NOTHING
+
+-- name: create_generation
+INSERT INTO generations (
+    workspace_id, generation_id, source, chunker_version, embedder_fingerprint, width
+)
+VALUES (
+    %(workspace_id)s, %(generation_id)s, %(source)s, %(chunker_version)s, %(fingerprint)s,
+    %(width)s
+)
+
+-- name: read_generations
+SELECT
+    g.generation_id, g.workspace_id, g.source, g.state, g.embedder_fingerprint, e.name, g.width,
+    g.chunker_version, g.created_at, g.promoted_at, g.superseded_at, g.failure_reason
+FROM generations AS g
+INNER JOIN embedders AS e ON e.fingerprint = g.embedder_fingerprint
+WHERE g.workspace_id = %(workspace_id)s AND g.kind = 'live'
+ORDER BY g.created_at DESC, g.generation_id DESC
+
+-- name: set_serving
+UPDATE generations
+SET state = 'active', promoted_at = now(), superseded_at = NULL
+WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+
+-- name: supersede_active
+UPDATE generations
+SET state = 'ready', superseded_at = now()
+WHERE workspace_id = %(workspace_id)s AND kind = 'live' AND state = 'active'
+
+-- name: retire_superseded
+-- One that stopped serving stays searchable for 30 minutes.
+UPDATE generations
+SET state = 'retired'
+WHERE workspace_id = %(workspace_id)s
+    AND kind = 'live'
+    AND state = 'ready'
+    AND superseded_at <= now() - interval '30 minutes'
+RETURNING generation_id
+
+-- name: clear_some_chunks
+DELETE FROM chunks
+WHERE workspace_id = %(workspace_id)s
+    AND generation_id = %(generation_id)s
+    AND chunk_id IN (
+        SELECT chunk_id
+        FROM chunks
+        WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+        LIMIT %(limit)s
+    )
+RETURNING text_sha256
+
+-- name: count_chunks
+SELECT
+    (
+        SELECT count(*) FROM chunks
+        WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+    ),
+    (
+        SELECT count(*) FROM vectors_{width}
+        WHERE workspace_id = %(workspace_id)s
+            AND generation_id = %(generation_id)s
+            AND embedding IS NULL
+            AND skipped IS NULL
+    )
+
+-- name: count_gaps
+SELECT
+    (
+        SELECT count(*) FROM messages AS m
+        WHERE m.workspace_id = %(workspace_id)s
+            AND NOT EXISTS (
+                SELECT FROM chunk_messages AS cm
+                INNER JOIN chunks AS c
+                    ON c.workspace_id = cm.workspace_id
+                    AND c.generation_id = cm.generation_id
+                    AND c.chunk_id = cm.chunk_id
+                WHERE cm.workspace_id = m.workspace_id
+                    AND cm.message_id = m.message_id
+                    AND cm.generation_id = %(generation_id)s
+                    AND c.kind = 'message'
+            )
+    ),
+    (
+        SELECT count(*) FROM chunks AS c
+        LEFT JOIN chunk_terms AS t USING (workspace_id, generation_id, chunk_id)
+        LEFT JOIN vectors_{width} AS v USING (workspace_id, generation_id, chunk_id)
+        WHERE c.workspace_id = %(workspace_id)s
+            AND c.generation_id = %(generation_id)s
+            AND (t.chunk_id IS NULL OR v.chunk_id IS NULL)
+    )
+
+-- name: read_embedding_job
+SELECT state, last_error
+FROM jobs
+WHERE workspace_id = %(workspace_id)s
+    AND kind = 'embedding'
+    AND dedup_key = %(generation_id)s

@@ -1,0 +1,200 @@
+"""Keeps the chunks of threads true to their messages, in every generation that has rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pgvector import Vector as SqlVector
+
+from services.corpus import Message, Source
+from services.ingest.chunk_rows import (
+    SEPARATOR,
+    ChunkRow,
+    ChunkState,
+    Difference,
+    difference,
+    thread_rows,
+)
+from services.ingest.chunking import Encoder
+from services.ingest.generations import Generation
+from services.ingest.queue import enqueue_embedding
+from services.ingest.threads import group_by_thread
+from services.runtime import db, sql
+
+# Threads read at once: bounds memory when a batch of replies touches many long threads.
+THREADS_AT_ONCE = 100
+
+_CHUNKS = sql.load("services.ingest", "chunks.sql")
+_MESSAGES = sql.load("services.ingest", "messages.sql")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One transaction's work on one workspace. ``generations`` are those to keep true."""
+
+    connection: db.Connection
+    workspace_id: str
+    source: Source
+    generations: Sequence[Generation]
+    encoder: Encoder
+
+
+@dataclass
+class Written:
+    """What a transaction did: chunks inserted, texts that went, generations that lack vectors."""
+
+    chunks: int = 0
+    texts_gone: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
+
+
+async def drop_chunks_of(scope: Scope, message_ids: Collection[str], written: Written) -> set[str]:
+    """Delete every chunk that shows one of the messages, in any generation.
+
+    Returns the root ids of their threads, which are to be indexed again.
+    """
+    if not message_ids:
+        return set()
+    rows = await db.fetch_all(
+        scope.connection,
+        _CHUNKS["delete_chunks_of_messages"],
+        {"workspace_id": scope.workspace_id, "message_ids": list(message_ids)},
+    )
+    written.texts_gone |= {row[1] for row in rows}
+    return {row[0] for row in rows}
+
+
+async def index_threads(scope: Scope, root_ids: Collection[str], written: Written) -> None:
+    """Write what differs between the threads' chunks and their messages. Equal chunks stay."""
+    for part in _parts(sorted(root_ids)):
+        threads = group_by_thread(await _read_messages(scope, part))
+        rows = await asyncio.to_thread(thread_rows, threads, scope.source, scope.encoder)
+        stored = await _read_chunks(scope, part)
+        for generation in scope.generations:
+            found = stored.get(generation.generation_id, {})
+            changed = difference(rows, found)
+            written.texts_gone |= {found[chunk_id].text_sha256 for chunk_id in changed.gone}
+            await _write(scope, generation, changed, written)
+
+
+async def settle(scope: Scope, written: Written) -> None:
+    """End a transaction: forget vectors of texts that no chunk has, ask for missing vectors."""
+    if written.texts_gone:
+        await scope.connection.execute(
+            _CHUNKS["forget_unused_vectors"],
+            {"workspace_id": scope.workspace_id, "text_sha256s": sorted(written.texts_gone)},
+        )
+    for generation_id in sorted(written.waiting):
+        await enqueue_embedding(scope.connection, scope.workspace_id, generation_id)
+
+
+def _parts(root_ids: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(root_ids), THREADS_AT_ONCE):
+        yield list(root_ids[start : start + THREADS_AT_ONCE])
+
+
+async def _read_messages(scope: Scope, root_ids: Sequence[str]) -> list[Message]:
+    rows = await db.fetch_all(
+        scope.connection,
+        _MESSAGES["read_threads"],
+        {"workspace_id": scope.workspace_id, "thread_root_ids": root_ids},
+    )
+    return [Message(row[0], scope.workspace_id, *row[1:]) for row in rows]
+
+
+async def _read_chunks(scope: Scope, root_ids: Sequence[str]) -> dict[str, dict[str, ChunkState]]:
+    """Stored chunks of threads by generation and chunk id."""
+    rows = await db.fetch_all(
+        scope.connection,
+        _CHUNKS["read_chunks"],
+        {"workspace_id": scope.workspace_id, "thread_root_ids": root_ids},
+    )
+    stored: dict[str, dict[str, ChunkState]] = {}
+    for generation_id, chunk_id, root_id, sha256, channel_id, authors, first, last in rows:
+        author_ids = None if authors is None else tuple(authors)
+        state = ChunkState(root_id, sha256, channel_id, author_ids, first, last)
+        stored.setdefault(generation_id, {})[chunk_id] = state
+    return stored
+
+
+async def _write(
+    scope: Scope, generation: Generation, changed: Difference, written: Written
+) -> None:
+    if changed.gone:
+        await scope.connection.execute(
+            _CHUNKS["delete_chunks"], {**generation.key, "chunk_ids": changed.gone}
+        )
+    if changed.new:
+        vectors = await _cached_vectors(scope, generation, changed.new)
+        await _insert(scope, generation, changed.new, vectors)
+        written.chunks += len(changed.new)
+        if len(vectors) < len({row.text_sha256 for row in changed.new}):
+            written.waiting.add(generation.generation_id)
+
+
+async def _cached_vectors(
+    scope: Scope, generation: Generation, rows: Sequence[ChunkRow]
+) -> dict[str, str]:
+    """Known vectors of the rows' texts, as SQL takes them, by the text's SHA-256."""
+    found = await db.fetch_all(
+        scope.connection,
+        _CHUNKS["read_cached_vectors"],
+        {
+            "workspace_id": scope.workspace_id,
+            "fingerprint": generation.embedder_fingerprint,
+            "text_sha256s": sorted({row.text_sha256 for row in rows}),
+        },
+    )
+    return {sha256: _as_text(stored) for sha256, stored in found}
+
+
+def _as_text(stored: bytes) -> str:
+    text: str = SqlVector(np.frombuffer(stored, "<f4")).to_text()
+    return text
+
+
+async def _insert(
+    scope: Scope, generation: Generation, rows: Sequence[ChunkRow], vectors: Mapping[str, str]
+) -> None:
+    connection = scope.connection
+    beside = {
+        **generation.key,
+        "chunk_ids": [row.chunk.chunk_id for row in rows],
+        "channel_ids": [row.channel_id for row in rows],
+        "author_ids": [SEPARATOR.join(row.author_ids) for row in rows],
+        "posted_from": [row.posted_from for row in rows],
+        "posted_until": [row.posted_until for row in rows],
+    }
+    await connection.execute(_CHUNKS["insert_chunks"], {**beside, **_texts(rows)})
+    await connection.execute(_CHUNKS["insert_chunk_messages"], {**generation.key, **_members(rows)})
+    await connection.execute(_CHUNKS["insert_chunk_terms"], beside)
+    await connection.execute(
+        _CHUNKS.for_width("insert_vectors", generation.width),
+        {**beside, "embeddings": [vectors.get(row.text_sha256) for row in rows]},
+    )
+
+
+def _texts(rows: Sequence[ChunkRow]) -> dict[str, object]:
+    return {
+        "thread_root_ids": [row.thread_root_id for row in rows],
+        "kinds": [row.chunk.kind for row in rows],
+        "texts": [row.chunk.text for row in rows],
+        "text_sha256s": [row.text_sha256 for row in rows],
+        "token_counts": [row.chunk.token_count for row in rows],
+    }
+
+
+def _members(rows: Sequence[ChunkRow]) -> dict[str, object]:
+    members = [
+        (row.chunk.chunk_id, message_id, position)
+        for row in rows
+        for position, message_id in enumerate(row.chunk.message_ids)
+    ]
+    return {
+        "chunk_ids": [member[0] for member in members],
+        "message_ids": [member[1] for member in members],
+        "positions": [member[2] for member in members],
+    }

@@ -1,0 +1,96 @@
+"""Work on generations that outlives the call that asked for it: filling and clearing.
+
+Both go by small transactions and repeat harmlessly, so a restarted process just begins again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+
+import psycopg
+import psycopg_pool
+import structlog
+
+from services.ingest.build_generation import fill_generation
+from services.ingest.clear_generation import clear_generation
+from services.ingest.generations import read_generations
+from services.ingest.resources import Resources
+from services.ingest.workspaces import Workspace, all_workspaces
+from services.runtime import db
+
+RETRY_SECONDS = 2.0
+
+log = structlog.get_logger("upkeep")
+
+
+class Upkeep:
+    """The background work of one process; one task a generation."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def resume(self) -> None:
+        """Take up what an earlier process left, as soon as the database answers."""
+        self._start(("", "resume"), self._resume_all)
+
+    def fill(self, workspace: Workspace, generation_id: str) -> None:
+        """Fill a generation unless that is under way."""
+        self._start(
+            (workspace.workspace_id, generation_id),
+            lambda: fill_generation(self._resources, workspace, generation_id),
+        )
+
+    def clear(self, workspace_id: str, generation_id: str) -> None:
+        """Delete the rows of a retired generation."""
+        self._start(
+            (workspace_id, generation_id),
+            lambda: clear_generation(self._resources, workspace_id, generation_id),
+        )
+
+    async def finished(self) -> None:
+        """Wait until nothing is under way."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks.values())
+
+    async def stop(self) -> None:
+        """Leave everything where it is."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _resume_all(self) -> None:
+        for workspace in await all_workspaces(self._resources.queue_pool):
+            async with db.reading(self._resources.pool, workspace.workspace_id) as connection:
+                generations = await read_generations(connection, workspace.workspace_id)
+            for generation in generations:
+                if generation.state == "building":
+                    self.fill(workspace, generation.generation_id)
+                elif generation.state == "retired":
+                    self.clear(workspace.workspace_id, generation.generation_id)
+
+    def _start(self, key: tuple[str, str], work: Callable[[], Awaitable[None]]) -> None:
+        if key not in self._tasks:
+            # A context of its own: the asking call's deadline is not this work's.
+            task = asyncio.create_task(_until_done(work), context=contextvars.Context())
+            self._tasks[key] = task
+            task.add_done_callback(lambda ended: self._ended(key, ended))
+
+    def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        del self._tasks[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("defect", workspace_id=key[0], generation_id=key[1], exc_info=error)
+
+
+async def _until_done(work: Callable[[], Awaitable[None]]) -> None:
+    """Run to the end; while the database is away, begin again every two seconds."""
+    while True:
+        try:
+            await work()
+        except (psycopg.OperationalError, psycopg_pool.PoolTimeout):
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return
