@@ -11,49 +11,17 @@ import contextlib
 import os
 import random
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass
 
-from services.embedding.registry import Embedders, EmbeddingSettings, read_settings
+from services.embedding.registry import Embedders
+from services.ingest.config import IngestConfig, read_config
 from services.ingest.embedding import fill_vectors
 from services.ingest.job_loop import Handler, JobLoop, listen
 from services.ingest.queue import Job
 from services.runtime import db, logs
-from services.runtime.config import Settings
 from services.runtime.server import exit_with_faults
 
-MODEL_THREADS = 1
 NICENESS = 10
 POOL_SIZE = 4
-
-
-@dataclass(frozen=True)
-class WorkerConfig:
-    """Where the worker claims (queue role), where it works (ingest role), and its embedders."""
-
-    queue_url: str
-    ingest_url: str
-    embedding: EmbeddingSettings
-
-
-def read_config(environ: Mapping[str, str]) -> WorkerConfig:
-    """The worker's settings. Raises ConfigError."""
-    settings = Settings(environ)
-    owner_url = settings.text("DATABASE_URL")
-    queue_url = settings.text("RECALL_QUEUE_DATABASE_URL")
-    ingest_url = settings.text("RECALL_INGEST_DATABASE_URL")
-    if not owner_url and not (queue_url and ingest_url):
-        settings.fault(
-            "DATABASE_URL is not set. Set it to the owner's URL, or set both "
-            "RECALL_QUEUE_DATABASE_URL and RECALL_INGEST_DATABASE_URL."
-        )
-    embedding = read_settings(settings, local_threads=MODEL_THREADS)
-    settings.done()
-    return WorkerConfig(
-        queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
-        ingest_url or db.url_as_role(owner_url, db.INGEST_ROLE),
-        embedding,
-    )
 
 
 def handlers(pool: db.Pool, embedders: Embedders) -> dict[str, Handler]:
@@ -65,7 +33,7 @@ def handlers(pool: db.Pool, embedders: Embedders) -> dict[str, Handler]:
     return {"embedding": embedding}
 
 
-async def work(config: WorkerConfig) -> None:
+async def work(config: IngestConfig) -> None:
     """Run jobs until SIGTERM or SIGINT."""
     embedders = Embedders(config.embedding)
     async with (
