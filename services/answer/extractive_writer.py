@@ -10,17 +10,21 @@ An answer is one to three statements, ``Ines (2026-08-14): … [id]``, each in t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from services.answer import wording
+from services.answer import extractive_windows, wording
 from services.answer.answerability import reason_to_abstain
 from services.answer.evidence import Evidence
 from services.answer.excerpts import excerpt, statement
 from services.answer.not_enough import SENTENCE
+from services.answer.prompt import MAX_EVIDENCE
 from services.answer.question import Question, understand
 from services.answer.selection import Scored, scored
 from services.answer.supersession import successors
+from services.answer.writer import DecisionsDraft, Draft
+from services.corpus import Message
 
 MAX_STATEMENTS = 3
 # A further message is stated too when it scores at most this much less than the best. Fitted on
@@ -28,22 +32,15 @@ MAX_STATEMENTS = 3
 STATEMENT_MARGIN = 2.0
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A text before its citations are checked. ``reason`` says why it is no answer, or is empty."""
-
-    text: str
-    reason: str = ""
-
-
 def write_answer(question_text: str, evidence: Sequence[Evidence]) -> Draft:
     """The answer to a question from evidence in its order, best first."""
+    given = tuple(item.message for item in evidence)
     question = understand(question_text)
     candidates = current(question, scored(question, evidence))
     reason = reason_to_abstain(question, candidates)
     if reason:
-        return Draft(SENTENCE, reason)
-    return Draft("\n".join(_statements(question, candidates)))
+        return Draft(SENTENCE, given, reason)
+    return Draft("\n".join(_statements(question, candidates)), given)
 
 
 def current(question: Question, candidates: Sequence[Scored]) -> list[Scored]:
@@ -89,3 +86,36 @@ def _questions_before_replies(chosen: Sequence[Scored]) -> list[Scored]:
             if next_one is not None and next_one not in ordered:
                 ordered.append(next_one)
     return ordered
+
+
+class ExtractiveWriter:
+    """The writer that needs no key. Its work is done off the event loop."""
+
+    name = "extractive"
+
+    async def answer(
+        self, question: str, evidence: Sequence[Evidence], safety_identifier: str
+    ) -> Draft:
+        """An answer from evidence, best first."""
+        return await asyncio.to_thread(write_answer, question, evidence[:MAX_EVIDENCE])
+
+    async def catch_up(self, scope: str, messages: Sequence[Message]) -> Draft:
+        """The salient messages in time order."""
+        text = await asyncio.to_thread(extractive_windows.catch_up, messages)
+        return _window_draft(text, messages)
+
+    async def summary(self, scope: str, messages: Sequence[Message]) -> Draft:
+        """One salient message a thread, in time order."""
+        text = await asyncio.to_thread(extractive_windows.summary, messages)
+        return _window_draft(text, messages)
+
+    async def decisions(self, scope: str, messages: Sequence[Message]) -> DecisionsDraft:
+        """The decisions that hold, oldest first."""
+        found = await asyncio.to_thread(extractive_windows.decisions, messages)
+        return DecisionsDraft(tuple(messages), found)
+
+
+def _window_draft(text: str, messages: Sequence[Message]) -> Draft:
+    if text:
+        return Draft(text, tuple(messages))
+    return Draft(SENTENCE, tuple(messages), "Nothing in these messages stands out.")

@@ -173,6 +173,11 @@ def holds_wanted(question: Question, text: str) -> bool:
     return bool(tests[question.wanted]())
 
 
+def names_a_moment(text: str) -> bool:
+    """Whether a text names a day, a date or a time."""
+    return bool(_MOMENT.search(text))
+
+
 def _score(all_: _Set, item: Evidence) -> Scored:
     values = {name: feature(all_, item) for name, (feature, _) in FEATURES.items()}
     score = math.fsum(values[name] * weight for name, (_, weight) in FEATURES.items())

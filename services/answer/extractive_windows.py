@@ -1,0 +1,173 @@
+"""Catch-up, summary and decisions without a model: salient messages in time order, in own words.
+
+Salience is a sum of plain signs (``SALIENCE``): a decision, a change, an open question, a message
+that many answered, a named date. Outdated messages give way to what corrects them; messages that
+give orders to an assistant are never used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from services.answer import wording
+from services.answer.decisions import Decision
+from services.answer.excerpts import excerpt, statement
+from services.answer.question import understand
+from services.answer.selection import names_a_moment
+from services.answer.sentences import sentences, words
+from services.answer.supersession import successors
+from services.corpus import Message
+
+MAX_CATCH_UP = 10
+MAX_SUMMARY = 8
+# Outdating is decided among this many of the most salient messages; it compares all pairs.
+MAX_COMPARED = 60
+MIN_SALIENCE = 1.5
+MIN_WORDS = 4
+
+_ANY_QUESTION = understand("")
+_ALERT = re.compile(r"\b(?:CRIT(?:ICAL)?|outage|incident|rolled back|rolling back|down)\b")
+_OUTCOME = re.compile(
+    r"\b(?:fixed|resolved|is live|deployed|released|shipped|launched|done|recovered|closed|signed|"
+    r"finished|merged)\b",
+    re.IGNORECASE,
+)
+_OWN = re.compile(
+    r"\b(?:I own (?:it|this|that)|I(?:'ll| will) (?:do|take|own|lead|drive|handle|write|send)|"
+    r"I take (?:it|this|that|over)|is (?:with me|mine)|it'?s mine|I lead\b|on me\b|me \(driving\))",
+    re.IGNORECASE,
+)
+_OWNER_BEFORE = (
+    r"\b{name}(?:'s| is| will|'ll)?\s+(?:takes?|owns?|drives?|leads?|does|handles?|holds?|"
+    r"responsible|to (?:do|own|lead))\b"
+)
+_OWNER_AFTER = r"\b(?:owner|owned by|assigned to|responsible|goes to|with)\b[:\s]{{1,3}}{name}\b"
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A window with what salience needs to know about its threads."""
+
+    messages: Sequence[Message]
+    replies: Counter[str]
+    answered: frozenset[str]
+
+
+Sign = Callable[[_Window, Message], bool]
+
+SALIENCE: tuple[tuple[Sign, float], ...] = (
+    (lambda _, message: wording.is_decision(message.text), 2.0),
+    (lambda _, message: wording.is_correction(message.text), 1.0),
+    (lambda _, message: bool(_OUTCOME.search(message.text)), 1.0),
+    (lambda _, message: bool(_ALERT.search(message.text)), 1.0),
+    (lambda _, message: names_a_moment(message.text), 0.7),
+    (lambda window, message: window.replies[message.message_id] >= 3, 1.0),
+    (lambda window, message: window.replies[message.message_id] >= 8, 1.0),
+    (lambda window, message: _waits(window, message), 1.0),
+    (lambda _, message: len(message.text) >= 120, 0.5),
+    (lambda _, message: len(words(message.text)) < MIN_WORDS, -2.0),
+    (lambda _, message: message.is_bot, -0.7),
+)
+
+
+def catch_up(messages: Sequence[Message]) -> str:
+    """The most salient messages, oldest first; empty when nothing stands out."""
+    return _told(_salient(messages, MAX_CATCH_UP))
+
+
+def summary(messages: Sequence[Message]) -> str:
+    """One salient message a thread, oldest first; all that fit when nothing stands out."""
+    ranked = _salient(messages, len(messages))
+    first_of_thread: dict[str, Message] = {}
+    for message in ranked:
+        first_of_thread.setdefault(message.thread_root_id, message)
+    chosen = list(first_of_thread.values())[:MAX_SUMMARY]
+    return _told(chosen or _usable(messages)[:MAX_SUMMARY])
+
+
+def decisions(messages: Sequence[Message]) -> list[Decision]:
+    """The decisions that hold, oldest first, each with what it replaced."""
+    usable = _usable(messages)
+    stated = [one for one in usable if _states_decision(one)]
+    replaced = successors(_ANY_QUESTION, stated[-MAX_COMPARED:])
+    names = {message.author_name for message in messages if message.author_name}
+    found = []
+    for message in stated:
+        before = [old for old, new in replaced.items() if new == message.message_id]
+        if message.message_id in replaced or not (wording.is_decision(message.text) or before):
+            continue
+        found.append(
+            Decision(
+                text=f"{message.author_name or 'Somebody'}: {_decisive(message)}",
+                message_id=message.message_id,
+                owner=owner_of(message, names),
+                replaces_message_id=before[-1] if before else "",
+            )
+        )
+    return found
+
+
+def owner_of(message: Message, names: set[str]) -> str:
+    """Who has to carry a message's decision out, when its wording says so; else empty."""
+    own = wording.own_words(message.text)
+    if _OWN.search(own):
+        return message.author_name
+    for name in sorted(names):
+        escaped = re.escape(name)
+        patterns = (_OWNER_BEFORE.format(name=escaped), _OWNER_AFTER.format(name=escaped))
+        if any(re.search(pattern, own, re.IGNORECASE) for pattern in patterns):
+            return name
+    return ""
+
+
+def _told(messages: Sequence[Message]) -> str:
+    in_time = sorted(messages, key=lambda message: (message.posted_at, message.message_id))
+    return "\n".join(f"- {statement(message, excerpt(message))}" for message in in_time)
+
+
+def _salient(messages: Sequence[Message], limit: int) -> list[Message]:
+    """The most salient messages, most salient first, outdated ones left out."""
+    usable = _usable(messages)
+    replies = Counter(
+        message.thread_root_id for message in usable if message.thread_root_id != message.message_id
+    )
+    window = _Window(usable, replies, frozenset(replies))
+    scores = {message.message_id: _salience(window, message) for message in usable}
+    ranked = sorted(usable, key=lambda message: -scores[message.message_id])
+    ranked = [one for one in ranked if scores[one.message_id] >= MIN_SALIENCE]
+    replaced = successors(_ANY_QUESTION, ranked[:MAX_COMPARED])
+    return [one for one in ranked if one.message_id not in replaced][:limit]
+
+
+def _salience(window: _Window, message: Message) -> float:
+    return sum(weight for sign, weight in SALIENCE if sign(window, message))
+
+
+def _waits(window: _Window, message: Message) -> bool:
+    return wording.is_question(message.text) and message.message_id not in window.answered
+
+
+def _usable(messages: Sequence[Message]) -> list[Message]:
+    return [
+        message
+        for message in messages
+        if excerpt(message) and not wording.addresses_a_machine(message.text)
+    ]
+
+
+def _states_decision(message: Message) -> bool:
+    own = wording.own_words(message.text)
+    return wording.is_decision(own) or (
+        wording.is_correction(own) and not wording.is_question(own) and not message.is_bot
+    )
+
+
+def _decisive(message: Message) -> str:
+    """The sentence that decides, with the one after it when it is short."""
+    parts = sentences(wording.own_words(message.text))
+    deciding = [at for at, part in enumerate(parts) if wording.is_decision(part)]
+    at = deciding[0] if deciding else 0
+    return excerpt(message) if not parts else " ".join(parts[at : at + 1 + (len(parts[at]) < 60)])
