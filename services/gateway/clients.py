@@ -125,6 +125,13 @@ def stage_error(stage: str, error: CallError, seconds: float) -> CallError:
             f"The {stage} stage does not accept the gateway's token. All processes must use the "
             "same RECALL_HOME/callers.json.",
         )
+    if error.reason == error_pb2.ERROR_REASON_INTERNAL:
+        return CallError(
+            error.code,
+            error.reason,
+            f"The {stage} stage failed. {error.message}",
+            metadata=error.metadata,
+        )
     if error.reason not in _SAID_BY_THE_CONNECTION:
         return error
     return unavailable(

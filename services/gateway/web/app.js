@@ -33,7 +33,6 @@ const OUTCOMES = {
 
 const NOTES = {
   rerank_unavailable: "The ranking step did not respond, so the plain search order was used.",
-  answer_unavailable: "The writing step did not respond.",
   dense_incomplete: "Some messages are not indexed by meaning yet; those were found by words only.",
 };
 
@@ -332,7 +331,7 @@ function sourceButton(message, number) {
   const who = element("span", { className: "who" },
     element("b", { textContent: message.author }),
     element("span", { textContent: ` in #${message.channel}, ${when(message)}` }));
-  const text = element("span", { className: "excerpt", textContent: message.text.replaceAll("```", "") });
+  const text = element("span", { className: "excerpt", textContent: message.text.replace(/[`*]+/g, "") });
   const made = element("button", { type: "button", className: "source", attributes: { "aria-haspopup": "dialog" } },
     element("span", { className: "number", textContent: String(number) }),
     element("span", {}, who, text));
@@ -342,7 +341,7 @@ function sourceButton(message, number) {
 
 function noted(degraded) {
   const lines = degraded
-    .filter((word) => !word.endsWith(":not_configured"))
+    .filter((word) => !word.endsWith(":not_configured") && word !== "answer_unavailable")
     .map((word) => NOTES[word] ?? tierNote(word) ?? word);
   if (!lines.length) return null;
   return element("ul", { className: "notes" }, ...lines.map((line) => element("li", { textContent: line })));
