@@ -5,7 +5,8 @@ SELECT
     m.channel_id,
     c.name,
     m.author_id,
-    COALESCE(NULLIF(p.display_name, ''), NULLIF(m.author_name, ''), m.author_id),
+    -- A message carries a name only where it differs from the directory's: a bot's own, a guest's.
+    COALESCE(NULLIF(m.author_name, ''), NULLIF(p.display_name, ''), m.author_id),
     m.posted_at,
     m.edited_at,
     m.text,
