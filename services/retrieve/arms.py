@@ -57,7 +57,7 @@ async def run_arms(
     connection: db.Connection, generation: Generation, scope: Scope, query: Query
 ) -> Rankings:
     """Both arms' lists. An empty lexical query matches nothing."""
-    parameters = _parameters(generation, scope, query)
+    parameters = parameters_of(generation, scope, query)
     dense = await _rows(connection, ARMS.for_width("dense_arm", generation.width), parameters)
     lexical: list[TupleRow] = []
     if query.lexical_query:
@@ -81,7 +81,7 @@ async def read_signals(
     message_ids: list[str],
 ) -> Signals:
     """Cosine and term coverage of the given messages."""
-    parameters = _parameters(generation, scope, query) | {
+    parameters = parameters_of(generation, scope, query) | {
         "message_ids": message_ids,
         "words": list(query.words),
         # Rarity is over all that the asker may read, whatever the filters.
@@ -103,7 +103,8 @@ async def read_signals(
     )
 
 
-def _parameters(generation: Generation, scope: Scope, query: Query) -> dict[str, Any]:
+def parameters_of(generation: Generation, scope: Scope, query: Query) -> dict[str, Any]:
+    """What the arms' statements bind."""
     return scope.parameters() | {
         "generation_id": generation.generation_id,
         "question": "[" + ",".join(map(str, query.vector.tolist())) + "]",

@@ -41,7 +41,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 # digit outside ASCII, "\0" for every mark that continues a word, and a space for the rest.
 _WORD = r"[a-z0-9][a-z0-9\0]*"
 _TERM = re.compile(_WORD)
-_RUN = re.compile(rf"(?:~?/|-(?=[0-9]))?{_WORD}(?:[-./@_:+=?&%]{{1,3}}{_WORD})*")
+_RUN = re.compile(rf"(?:/|-(?=[0-9]))?{_WORD}(?:[-./@_:+=?&%]{{1,3}}{_WORD})*")
 # Punctuation that the index keeps inside a word, or reads as a sign.
 _GLUE = re.compile(r"[./@]|-[0-9]")
 _MARKS = frozenset(("Mn", "Mc", "Me", "Cf"))
