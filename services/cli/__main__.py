@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import grpc
 
@@ -83,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _add_import(commands: Commands) -> None:
