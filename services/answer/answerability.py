@@ -27,6 +27,8 @@ MIN_RERANK_SCORE = 1.5
 MIN_COSINE = 0.37
 MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
 MIN_COVERAGE_WITHOUT_VECTORS = 0.5
+# A message is about the question's matter when it has this share of its rarity-weighted stems.
+ABOUT_OVERLAP = 0.3
 # How many of the best candidates are looked at for the wanted detail and for open ends.
 LOOKED_AT = 4
 
@@ -67,11 +69,13 @@ def _told(one: Scored) -> str:
 
 
 def _is_undecided(question: Question, best: Sequence[Scored]) -> bool:
-    texts = [one.evidence.message.text for one in best]
-    decided = any(wording.is_decision(text) for text in texts)
+    about = [one for one in best if one.features["overlap"] >= ABOUT_OVERLAP]
+    texts = [one.evidence.message.text for one in about]
+    if any(wording.is_decision(text) for text in texts):
+        return False
     if question.asks_for_decision:
-        return not decided
-    return any(wording.is_open(text) for text in texts) and not decided
+        return True
+    return any(wording.is_open(one.evidence.message.text) for one in best)
 
 
 def _holds_wanted(question: Question, one: Scored) -> bool:

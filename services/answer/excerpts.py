@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 
 from services.answer import wording
+from services.answer.mentions import without_ids
 from services.answer.question import Question
+from services.answer.quotations import plain
 from services.answer.selection import holds_wanted
 from services.answer.sentences import sentences, stems
 from services.corpus import Message
@@ -14,21 +17,37 @@ from services.corpus import Message
 WHOLE_MESSAGE_CHARACTERS = 240
 CUT_NOTE = "…"
 
+_QUOTATION_MARKS = re.compile('["“”„«»]')
+_NOT_IN_NAMES = re.compile('[\\[\\](){}<>"“”„«»`]')
+
 
 def statement(message: Message, words: str) -> str:
     """``Ines (2026-08-14): words [id]``, on one line."""
     day = message.posted_at.astimezone(UTC).strftime("%Y-%m-%d")
-    author = " ".join(message.author_name.split()) or "Somebody"
-    return f"{author} ({day}): {words} [{message.message_id}]"
+    return f"{display_name(message)} ({day}): {words} [{message.message_id}]"
+
+
+def display_name(message: Message) -> str:
+    """The author's name without anything that could read as a citation, link or quotation."""
+    name = _NOT_IN_NAMES.sub(" ", without_ids(message.author_name))
+    return " ".join(name.split()) or "Somebody"
+
+
+def faithful_words(words: str, message: Message) -> str:
+    """Words taken from a message. Put together from several places, their quotation marks could
+    span what was left out; then they become single ones."""
+    if plain(words) in plain(message.text):
+        return words
+    return _QUOTATION_MARKS.sub("'", words)
 
 
 def excerpt(message: Message, question: Question | None = None) -> str:
     """The words of a message that matter for ``question``, or its beginning, on one line."""
-    parts = sentences(wording.own_words(message.text)) or sentences(message.text)
+    parts = sentences(wording.own_words(message.text))
     if not parts:
         return ""
     best = _best(parts, question) if question else 0
-    return _shortened(_around(parts, best))
+    return _shortened(faithful_words(_around(parts, best), message))
 
 
 def _best(parts: list[str], question: Question) -> int:

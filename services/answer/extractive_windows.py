@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from services.answer import wording
 from services.answer.decisions import Decision
-from services.answer.excerpts import excerpt, statement
+from services.answer.excerpts import display_name, excerpt, faithful_words, statement
 from services.answer.question import understand
 from services.answer.selection import names_a_moment
 from services.answer.sentences import sentences, words
@@ -40,11 +40,18 @@ _OWN = re.compile(
     r"I take (?:it|this|that|over)|is (?:with me|mine)|it'?s mine|I lead\b|on me\b|me \(driving\))",
     re.IGNORECASE,
 )
-_OWNER_BEFORE = (
-    r"\b{name}(?:'s| is| will|'ll)?\s+(?:takes?|owns?|drives?|leads?|does|handles?|holds?|"
-    r"responsible|to (?:do|own|lead))\b"
+_NAME = r"(?P<name>[A-Z][\w’'-]+)"
+_OWNED = (
+    re.compile(
+        rf"\b{_NAME}(?:\s+(?:will|is going to))?\s+(?:takes?|owns?|drives?|leads?|handles?|holds|"
+        r"is responsible|is the owner)\b"
+    ),
+    re.compile(rf"\b(?:[Oo]wner(?: is|:)?|owned by|assigned to|hands? over to)\s+{_NAME}"),
 )
-_OWNER_AFTER = r"\b(?:owner|owned by|assigned to|responsible|goes to|with)\b[:\s]{{1,3}}{name}\b"
+_NO_NAME = re.compile(
+    r"I|It|This|That|He|She|We|You|They|Who|Which|What|Everybody|Everyone|Nobody|Somebody|Someone|"
+    r"The|There|Each|One|Please|And|But|Or|So|Then|If|When|Now"
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,6 @@ def decisions(messages: Sequence[Message]) -> list[Decision]:
     usable = _usable(messages)
     stated = [one for one in usable if _states_decision(one)]
     replaced = successors(_ANY_QUESTION, stated[-MAX_COMPARED:])
-    names = {message.author_name for message in messages if message.author_name}
     found = []
     for message in stated:
         before = [old for old, new in replaced.items() if new == message.message_id]
@@ -101,26 +107,22 @@ def decisions(messages: Sequence[Message]) -> list[Decision]:
             continue
         found.append(
             Decision(
-                text=f"{message.author_name or 'Somebody'}: {_decisive(message)}",
+                text=f"{display_name(message)}: {_decisive(message)}",
                 message_id=message.message_id,
-                owner=owner_of(message, names),
+                owner=owner_of(message),
                 replaces_message_id=before[-1] if before else "",
             )
         )
     return found
 
 
-def owner_of(message: Message, names: set[str]) -> str:
+def owner_of(message: Message) -> str:
     """Who has to carry a message's decision out, when its wording says so; else empty."""
     own = wording.own_words(message.text)
     if _OWN.search(own):
-        return message.author_name
-    for name in sorted(names):
-        escaped = re.escape(name)
-        patterns = (_OWNER_BEFORE.format(name=escaped), _OWNER_AFTER.format(name=escaped))
-        if any(re.search(pattern, own, re.IGNORECASE) for pattern in patterns):
-            return name
-    return ""
+        return display_name(message)
+    named = (found["name"] for form in _OWNED for found in form.finditer(own))
+    return next((name for name in named if not _NO_NAME.fullmatch(name)), "")
 
 
 def _told(messages: Sequence[Message]) -> str:
@@ -170,4 +172,4 @@ def _decisive(message: Message) -> str:
     parts = sentences(wording.own_words(message.text))
     deciding = [at for at, part in enumerate(parts) if wording.is_decision(part)]
     at = deciding[0] if deciding else 0
-    return excerpt(message) if not parts else " ".join(parts[at : at + 1 + (len(parts[at]) < 60)])
+    return faithful_words(" ".join(parts[at : at + 1 + (len(parts[at]) < 60)]), message)

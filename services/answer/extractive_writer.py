@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.answer import extractive_windows, wording
-from services.answer.answerability import reason_to_abstain
+from services.answer.answerability import ABOUT_OVERLAP, reason_to_abstain
 from services.answer.evidence import Evidence
 from services.answer.excerpts import excerpt, statement
 from services.answer.not_enough import SENTENCE
@@ -62,14 +62,26 @@ def _latest(message_id: str, replaced: dict[str, str]) -> str:
 
 
 def _statements(question: Question, candidates: Sequence[Scored]) -> list[str]:
+    chosen = _with_its_question(candidates[0], candidates)
     floor = candidates[0].score - STATEMENT_MARGIN
-    chosen = [one for one in candidates if one.score >= floor][:MAX_STATEMENTS]
+    chosen += [one for one in candidates if one.score >= floor and one not in chosen]
+    chosen = chosen[:MAX_STATEMENTS]
     if all(_only_asks(one) for one in chosen):
         chosen += [one for one in candidates if not _only_asks(one)][:1]
     ordered = _questions_before_replies(chosen)
     return [
         statement(one.evidence.message, excerpt(one.evidence.message, question)) for one in ordered
     ]
+
+
+def _with_its_question(best: Scored, candidates: Sequence[Scored]) -> list[Scored]:
+    """The best message, with the question that its thread begins with."""
+    root_id = best.evidence.message.thread_root_id
+    for one in candidates:
+        is_about = one.features["overlap"] >= ABOUT_OVERLAP
+        if one.message_id == root_id and one is not best and is_about and _only_asks(one):
+            return [best, one]
+    return [best]
 
 
 def _only_asks(one: Scored) -> bool:

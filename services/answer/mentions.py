@@ -27,7 +27,10 @@ _OPEN, _CLOSE = f"[{re.escape(_OPENING)}]", f"[{re.escape(_CLOSING)}]"
 
 # Invisible characters that break an id without being seen, and our own private-use characters.
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ue000-\uf8ff]"
+    "[\x00-\x08\x0b-\x1f\x7f\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+    "\ue000-\uf8ff]"
+    # Emoji are joined by this one.
+    "|(?<=[ -~])\u200d|\u200d(?=[ -~])"
 )
 
 _SCHEME = r"(?<![^\W_])(?<![/%])(?:slack|synthetic|document)"

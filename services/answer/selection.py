@@ -34,6 +34,8 @@ _AMOUNT = re.compile(
 _COMMAND = re.compile(r"`[^`\n]+`|```|(?:^|\s)(?:\$ |make |docker |git |npm |psql |kubectl |sudo )")
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'll|I've|me|mine|yo|lo)\b|\b[A-Z][a-zé]+\b")
 
+MIN_WORDS = 4
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -123,6 +125,10 @@ def _answers_root(all_: _Set, item: Evidence) -> float:
     return root.cosine or root.term_coverage or 0.0
 
 
+def _too_short(_: _Set, item: Evidence) -> float:
+    return float(len(words(item.message.text)) < MIN_WORDS)
+
+
 def _length(_: _Set, item: Evidence) -> float:
     return math.log10(1 + len(item.message.text)) / 3
 
@@ -139,6 +145,7 @@ FEATURES: dict[str, tuple[Feature, float]] = {
     "bot": (_bot, -1.5),
     "by_named_person": (_by_named_person, 1.0),
     "answers_root": (_answers_root, 2.0),
+    "too_short": (_too_short, -1.0),
     "length": (_length, -0.5),
 }
 

@@ -11,7 +11,10 @@ _ABBREVIATION = re.compile(
     r"|\b[A-Za-z])\.$",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<=[.!?…])[\"”’)\]*_]*\s+(?=[^\s])")
+_END = re.compile(r"[.!?…][\"”’)\]]*(?=\s+\S)")
+_EMPHASIS = re.compile(
+    r"(?<![^\s(\"“])(?:\*{1,3}|_{1,2})(?=[^\s*_])|(?<=[^\s*_])(?:\*{1,3}|_{1,2})(?![^\s).,:;!?\"”])"
+)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _SUFFIXES = ("ations", "ation", "ingly", "ments", "ment", "ings", "ing", "edly", "ies", "ied")
 _SHORT_SUFFIXES = ("ers", "er", "ed", "es", "ly", "s", "e")
@@ -37,7 +40,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and list items of a text, code kept whole, white space evened out."""
+    """The sentences and list items of a text: code whole, no emphasis marks, spaces even."""
     codes: list[str] = []
 
     def hide(found: re.Match[str]) -> str:
@@ -46,7 +49,7 @@ def sentences(text: str) -> list[str]:
 
     found = []
     for line in _CODE.sub(hide, text).split("\n"):
-        found += _of_line(_LIST_ITEM.sub("", line))
+        found += _of_line(_EMPHASIS.sub("", _LIST_ITEM.sub("", line)))
     restored = (
         re.sub("\ue010(\\d+)\ue011", lambda code: codes[int(code[1])], part) for part in found
     )
@@ -55,11 +58,14 @@ def sentences(text: str) -> list[str]:
 
 def _of_line(line: str) -> list[str]:
     parts: list[str] = []
-    for part in _END.split(line):
+    start = 0
+    for end in [*(found.end() for found in _END.finditer(line)), len(line)]:
+        part = line[start:end].strip()
         if parts and _ABBREVIATION.search(parts[-1]):
             parts[-1] = f"{parts[-1]} {part}"
-        elif part.strip():
+        elif part:
             parts.append(part)
+        start = end
     return parts
 
 

@@ -76,8 +76,14 @@ _TO_MACHINE = re.compile(
 
 
 def own_words(text: str) -> str:
-    """What the author wrote: no quoted lines, and nothing that reads as a citation."""
-    kept = [line for line in text.split("\n") if not line.lstrip().startswith((">", "&gt;"))]
+    """What the author wrote, without quoted lines unless there is nothing else.
+
+    Nothing in it reads as a citation.
+    """
+    lines = text.split("\n")
+    kept = [line for line in lines if not line.lstrip().startswith((">", "&gt;"))]
+    if not any(line.strip() for line in kept):
+        kept = [line.lstrip("> \t") for line in lines]
     return without_ids("\n".join(kept)).strip()
 
 
