@@ -62,8 +62,20 @@ def read_archive(path: Path, header: ingest_pb2.ImportHeader) -> Iterator[Reques
             return
         # The channels.json beside it says which channels are private.
         path = path.parent
-    with open_entries(path) as entries:
+    with open_entries(_packed(path)) as entries:
         yield from _read_entries(path, header, entries)
+
+
+def _packed(path: Path) -> Path:
+    """The zip inside a folder that holds nothing else to import; else the path itself."""
+    if not path.is_dir() or any((path / mark).exists() for mark in (LINES, *_SLACK_DIRECTORIES)):
+        return path
+    zips = sorted(found for found in path.glob("*.zip") if zipfile.is_zipfile(found))
+    if len(zips) > 1:
+        names = ", ".join(found.name for found in zips)
+        raise ArchiveError(f"{path} holds several archives ({names}): import one of them.")
+    has_days = any(_DAY_FILE.fullmatch(found.name) for found in path.glob("*/*.json"))
+    return zips[0] if zips and not has_days else path
 
 
 def _is_lines_file(path: Path) -> bool:

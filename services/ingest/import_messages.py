@@ -23,6 +23,7 @@ from services.ingest.generations import (
     create_generation,
     following,
     in_state,
+    refresh_statistics,
     start_serving,
 )
 from services.ingest.import_batch import ImportState, open_scope, write_records
@@ -148,6 +149,8 @@ async def _finish(
 ) -> Report:
     """Make a first generation active once its rows are complete; sum up."""
     workspace = state.workspace
+    if state.tally.chunks_written:
+        await refresh_statistics(resources.pool, workspace.workspace_id)
     created = await _serve_first(resources, workspace)
     async with changing(resources.pool, workspace.workspace_id) as connection:
         generations = await following(connection, workspace.workspace_id)

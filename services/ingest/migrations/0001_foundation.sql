@@ -322,6 +322,15 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Ingest refreshes the planner's statistics after a bulk load (PostgreSQL 17 and newer allow it).
+DO $$
+BEGIN
+    IF current_setting('server_version_num')::integer >= 170000 THEN
+        GRANT MAINTAIN ON messages, chunks, chunk_messages, chunk_terms, vectors_384, vectors_1536
+            TO recall_ingest;
+    END IF;
+END $$;
+
 -- Retrieve has no business with jobs or the cache.
 REVOKE SELECT ON jobs, embedding_cache FROM recall_retrieve;
 

@@ -99,3 +99,6 @@ FROM jobs
 WHERE workspace_id = %(workspace_id)s
     AND kind = 'embedding'
     AND dedup_key = %(generation_id)s
+
+-- name: refresh_statistics
+ANALYZE messages, chunks, chunk_messages, chunk_terms, vectors_384, vectors_1536
