@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,12 +120,42 @@ class Rows:
         tables = (
             "workspaces", "people", "channels", "channel_members", "messages", "tombstones",
             "generations", "chunks", "chunk_messages", "chunk_terms", "vectors_384",
-            "vectors_1536", "embedding_cache",
+            "vectors_1536", "embedding_cache", "jobs",
         )  # fmt: skip
         return {
             table: self.all(f"SELECT ctid::text, xmin::text, xmax::text FROM {table} ORDER BY 1")
             for table in tables
         }
+
+    def embed(self, generation_id: str, width: int) -> None:
+        """Give each chunk that lacks one a vector, and fill the cache, as the lane does."""
+        vector = "[" + ",".join(["0.5"] * width) + "]"
+        self.execute(
+            f"UPDATE vectors_{width} SET embedding = %s::vector "
+            "WHERE generation_id = %s AND embedding IS NULL",
+            vector,
+            generation_id,
+        )
+        self.execute(
+            "INSERT INTO embedding_cache "
+            "SELECT DISTINCT c.workspace_id, g.embedder_fingerprint, c.text_sha256, %s::bytea "
+            "FROM chunks c JOIN generations g USING (workspace_id, generation_id) "
+            "WHERE generation_id = %s ON CONFLICT DO NOTHING",
+            struct.pack(f"<{width}f", *[0.5] * width),
+            generation_id,
+        )
+
+    def found(self, word: str) -> list[str]:
+        """Kinds of the chunks in which the lexical arm finds a word, in any generation."""
+        return [
+            row[0]
+            for row in self.all(
+                "SELECT c.kind FROM chunk_terms t "
+                "JOIN chunks c USING (workspace_id, generation_id, chunk_id) "
+                "WHERE t.terms @@ to_tsquery('simple', %s) ORDER BY 1",
+                word,
+            )
+        ]
 
 
 @contextmanager
