@@ -26,6 +26,11 @@ MAX_SUMMARY = 8
 # Outdating is decided among this many of the most salient messages; it compares all pairs.
 MAX_COMPARED = 60
 MIN_SALIENCE = 1.5
+# Share of wording that makes two messages of a window one matter.
+SAME_MATTER_SHARE = 0.3
+# A shorter decision ("Approved.") is told with the message it answers.
+MIN_DECISION_WORDS = 6
+MAX_CONTEXT_CHARACTERS = 120
 MIN_WORDS = 4
 
 _ANY_QUESTION = understand("")
@@ -99,15 +104,20 @@ def decisions(messages: Sequence[Message]) -> list[Decision]:
     """The decisions that hold, oldest first, each with what it replaced."""
     usable = _usable(messages)
     stated = [one for one in usable if _states_decision(one)]
-    replaced = successors(_ANY_QUESTION, stated[-MAX_COMPARED:])
+    replaced = successors(_ANY_QUESTION, stated[-MAX_COMPARED:], SAME_MATTER_SHARE)
+    by_id = {message.message_id: message for message in usable}
     found = []
     for message in stated:
-        before = [old for old, new in replaced.items() if new == message.message_id]
+        before = [
+            old
+            for old, new in replaced.items()
+            if new == message.message_id and wording.is_decision(by_id[old].text)
+        ]
         if message.message_id in replaced or not (wording.is_decision(message.text) or before):
             continue
         found.append(
             Decision(
-                text=f"{display_name(message)}: {_decisive(message)}",
+                text=_decision_text(message, by_id.get(message.thread_root_id)),
                 message_id=message.message_id,
                 owner=owner_of(message),
                 replaces_message_id=before[-1] if before else "",
@@ -140,7 +150,7 @@ def _salient(messages: Sequence[Message], limit: int) -> list[Message]:
     scores = {message.message_id: _salience(window, message) for message in usable}
     ranked = sorted(usable, key=lambda message: -scores[message.message_id])
     ranked = [one for one in ranked if scores[one.message_id] >= MIN_SALIENCE]
-    replaced = successors(_ANY_QUESTION, ranked[:MAX_COMPARED])
+    replaced = successors(_ANY_QUESTION, ranked[:MAX_COMPARED], SAME_MATTER_SHARE)
     return [one for one in ranked if one.message_id not in replaced][:limit]
 
 
@@ -167,9 +177,27 @@ def _states_decision(message: Message) -> bool:
     )
 
 
+def _decides(sentence: str) -> float:
+    """How much of a decision a sentence states; what only announces a change holds no value."""
+    stated = 2.0 * wording.is_decision(sentence) + min(2, wording.corrections(sentence))
+    return stated + 0.5 * bool(stated and re.search(r"\d", sentence))
+
+
+def _decision_text(message: Message, root: Message | None) -> str:
+    """``Bartek: Approved.``, and what it was about when the words do not say so themselves."""
+    told = _decisive(message)
+    text = f"{display_name(message)}: {told}"
+    if root is None or root is message or len(words(told)) >= MIN_DECISION_WORDS:
+        return text
+    about = excerpt(root)
+    if len(about) > MAX_CONTEXT_CHARACTERS:
+        about = about[:MAX_CONTEXT_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    about = re.sub('["“”„«»`]', "'", about)
+    return f"{text} (on {display_name(root)}: {about} [{root.message_id}])"
+
+
 def _decisive(message: Message) -> str:
     """The sentence that decides, with the one after it when it is short."""
     parts = sentences(wording.own_words(message.text))
-    deciding = [at for at, part in enumerate(parts) if wording.is_decision(part)]
-    at = deciding[0] if deciding else 0
+    at = max(range(len(parts)), key=lambda one: (_decides(parts[one]), -one))
     return faithful_words(" ".join(parts[at : at + 1 + (len(parts[at]) < 60)]), message)

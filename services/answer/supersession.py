@@ -22,21 +22,27 @@ from services.corpus import Message
 # enough when the later one repeats an old value beside a new one ("30 days now instead of 90").
 # Fitted on the development split of Beacon.
 SAME_MATTER_SHARE = 0.2
-SAME_MATTER_SHARE_WITH_OLD_VALUE = 0.12
+OLD_VALUE_FACTOR = 0.6
 SAME_MATTER_STEMS = 2
 
 # Plain numbers and days ("15th" as 15): no parts of versions, identifiers or clock times.
 _VALUE = re.compile(r"(?<![\w.,:\-#])\d[\d,]*(?=(?:st|nd|rd|th)?\b)(?![:]|[.\-]\d)")
 
 
-def successors(question: Question, messages: Sequence[Message]) -> dict[str, str]:
-    """For each outdated message's id, the id of the latest of ``messages`` that corrects it."""
+def successors(
+    question: Question, messages: Sequence[Message], min_share: float = SAME_MATTER_SHARE
+) -> dict[str, str]:
+    """For each outdated message's id, the id of the latest of ``messages`` that corrects it.
+
+    ``min_share`` is the share of wording that makes one matter; without a question to narrow the
+    matter it must be higher.
+    """
     told = [_Told(message) for message in messages]
     counts = Counter(stem for one in told for stem in one.stems)
     rarity = {stem: math.log(1 + len(told) / count) for stem, count in counts.items()}
     found = {}
     for earlier in told:
-        later = [one for one in told if _outdates(one, earlier, question, rarity)]
+        later = [one for one in told if _outdates(one, earlier, question, rarity, min_share)]
         if later:
             latest = max(later, key=lambda one: one.said_at)
             found[earlier.message.message_id] = latest.message.message_id
@@ -66,7 +72,9 @@ def _changes(sentence: str) -> bool:
     return wording.is_correction(sentence) or wording.is_decision(sentence)
 
 
-def _outdates(later: _Told, earlier: _Told, question: Question, rarity: dict[str, float]) -> bool:
+def _outdates(
+    later: _Told, earlier: _Told, question: Question, rarity: dict[str, float], min_share: float
+) -> bool:
     if later.said_at <= earlier.said_at or wording.is_question(later.message.text):
         return False
     shared = later.stems & earlier.stems
@@ -77,7 +85,7 @@ def _outdates(later: _Told, earlier: _Told, question: Question, rarity: dict[str
     replaces_value = bool(later.values_with_quotes & earlier.values) and bool(
         later.values - earlier.values
     )
-    threshold = SAME_MATTER_SHARE_WITH_OLD_VALUE if replaces_value else SAME_MATTER_SHARE
+    threshold = min_share * (OLD_VALUE_FACTOR if replaces_value else 1.0)
     return _share(shared, earlier.stems, later.stems, rarity) >= threshold
 
 

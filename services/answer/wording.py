@@ -34,7 +34,8 @@ _DECISION = _any(
     r"(?:we'?re|we are|i'?m|i am) going (?:with|to use|for)|let'?s (?:go with|use|keep|take)",
     r"we(?:'ll| will| shall) (?:go with|use|keep|drop|move|switch|build|make|publish|stay)",
     r"we (?:make|build|drop|keep|moved|chose|picked|choose|go with)\b|moving to|dropped for",
-    r"from now on|accepted\b|final (?:call|word)|is final|has been chosen|shall (?:cost|be|stay)",
+    r"from now on|handing over|accepted\b|final (?:call|word)|is final|has been chosen",
+    r"shall (?:cost|be|stay)",
 )
 _OPEN = _any(
     r"leav(?:e|ing) (?:it|this|that) open|still (?:open|undecided|thinking|no decision)",
@@ -87,9 +88,14 @@ def own_words(text: str) -> str:
     return without_ids("\n".join(kept)).strip()
 
 
+def corrections(text: str) -> int:
+    """How many words of a text say that something changed or that an earlier word was wrong."""
+    return len(_CORRECTION.findall(own_words(text)))
+
+
 def is_correction(text: str) -> bool:
     """Whether a text says that something changed, or that an earlier statement was wrong."""
-    return bool(_CORRECTION.search(own_words(text)))
+    return corrections(text) > 0
 
 
 def is_decision(text: str) -> bool:
