@@ -28,9 +28,9 @@ from services.gateway.deadline import Deadline, Stopwatch
 from services.gateway.reread import still_unchanged, suppressed_if_changed
 from services.runtime.errors import CallError
 
-WINDOW_SECONDS = 90.0
+WINDOW_SECONDS = 180.0
 READ_SECONDS = 15.0
-WRITE_SECONDS = 60.0
+WRITE_SECONDS = 120.0
 # The newest messages are kept. 2,000 messages of a busy team are about a week.
 MOST_MESSAGES = 2_000
 PAGE_SIZE = 500
@@ -48,11 +48,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Messages oldest first; ``truncated`` when older ones of the window were left out."""
+    """Messages oldest first; ``truncated`` when older ones of the window were left out.
+
+    ``scope`` describes the window in words; ``reason`` says why there are no messages.
+    """
 
     messages: tuple[corpus_pb2.Message, ...]
     truncated: bool
-    reason: str
+    scope: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,11 +115,10 @@ async def write_about(
     stopwatch = Stopwatch(deadline.clock)
     timeline = await read_timeline(window, stages, deadline)
     stopwatch.lap("read")
-    scope = scope_of(window.narrowing)
     if not timeline.messages:
-        nothing = abstained(timeline.reason or f"There are no messages in {scope}.")
+        nothing = abstained(timeline.reason or f"There are no messages in {timeline.scope}.")
         return _text(nothing, timeline, stopwatch), ()
-    written = await _written(write, timeline, scope, deadline)
+    written = await _written(write, timeline, deadline)
     stopwatch.lap("answer")
     if isinstance(written, str):
         kept = await still_unchanged(timeline.messages, window.context, stages, deadline)
@@ -155,7 +158,7 @@ async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> T
         if not token:
             break
     kept = newest_first[:MOST_MESSAGES]
-    return Timeline(tuple(reversed(kept)), bool(token), reason)
+    return Timeline(tuple(reversed(kept)), bool(token), scope_of(window.narrowing), reason)
 
 
 def scope_of(narrowing: corpus_pb2.Filter) -> str:
@@ -193,12 +196,10 @@ async def _page(
     return await reach("retrieve", stages.retriever.ReadTimeline, request, seconds)
 
 
-async def _written(
-    write: Write, timeline: Timeline, scope: str, deadline: Deadline
-) -> Written | str:
+async def _written(write: Write, timeline: Timeline, deadline: Deadline) -> Written | str:
     seconds = deadline.share(WRITE_SECONDS)
     try:
-        written = await write(list(timeline.messages), scope, seconds)
+        written = await write(list(timeline.messages), timeline.scope, seconds)
     except CallError as error:
         return error.message
     return written if is_usable(written.text) else UNUSABLE_REPLY
@@ -211,6 +212,7 @@ def _text(checked: Checked, timeline: Timeline, stopwatch: Stopwatch) -> gateway
         reason=checked.reason,
         citations=checked.citations,
         messages_read=len(timeline.messages),
+        scope=timeline.scope,
         degraded=[WINDOW_TRUNCATED] if timeline.truncated else [],
         timings_ms=stopwatch.milliseconds(),
     )

@@ -75,6 +75,7 @@ async def test_a_catch_up_covers_the_week_before_the_newest_readable_message(
     request = script.answer.requests[0]
     assert list(request.messages) == [EARLY, LATE]
     assert request.scope == "all readable channels since 2026-08-10"
+    assert text.scope == request.scope
     assert text.messages_read == 2
     assert text.outcome == corpus_pb2.OUTCOME_ANSWERED
     assert list(text.citations) == [EARLY]
