@@ -36,7 +36,8 @@ async def stage_status(stages: Stages, stage: str) -> gateway_pb2.StageStatus:
     try:
         serving = await stages.is_serving(stage, HEALTH_SECONDS)
     except CallError as error:
-        return gateway_pb2.StageStatus(stage=stage, serving=False, detail=error.message)
+        detail = f"No answer on {stages.peer(stage).target} ({error.code.name})."
+        return gateway_pb2.StageStatus(stage=stage, serving=False, detail=detail)
     detail = "" if serving else f"The {stage} stage runs but is not ready."
     return gateway_pb2.StageStatus(stage=stage, serving=serving, detail=detail)
 

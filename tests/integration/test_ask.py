@@ -438,4 +438,5 @@ async def test_status_answers_with_ingest_down(gateway: Gateway) -> None:
     async with gateway(absent=("ingest",)) as stub:
         status = await stub.GetStatus(gateway_pb2.GetStatusRequest(), timeout=10)
     assert list(status.workspaces) == []
-    assert "ingest" in status.stages[0].detail
+    assert (status.stages[0].stage, status.stages[0].serving) == ("ingest", False)
+    assert status.stages[0].detail

@@ -99,6 +99,7 @@ function when(message) {
 }
 
 function seconds(milliseconds) {
+  if (milliseconds < 995) return `${Math.round(milliseconds)} ms`;
   return `${(milliseconds / 1000).toFixed(milliseconds < 9950 ? 1 : 0)} s`;
 }
 
@@ -355,7 +356,7 @@ function tierNote(word) {
 function meta(answer) {
   const facts = [
     TIERS[answer.rerank_tier] && `Ordered by ${TIERS[answer.rerank_tier]}`,
-    WRITERS[answer.writer],
+    answer.outcome === "answered" && WRITERS[answer.writer],
     answer.timings_ms.total !== undefined && `${seconds(answer.timings_ms.total)} in all`,
     ...["retrieve", "rerank", "answer"]
       .filter((stage) => answer.timings_ms[stage] !== undefined)
