@@ -23,7 +23,7 @@ async def query_context(
     reader: gateway_pb2.Reader, caller: Caller, directory: Directory
 ) -> corpus_pb2.QueryContext:
     """The context of a caller's call. Raises CallError for a workspace that can not be chosen."""
-    readable = readable_workspaces(await directory.workspaces(), caller)
+    readable = readable_workspaces(await directory.workspaces(reader.workspace_id), caller)
     workspace = choose_workspace(reader.workspace_id, readable)
     channels = await directory.channels(workspace.workspace_id)
     return corpus_pb2.QueryContext(
@@ -38,7 +38,8 @@ async def public_context(workspace_id: str, directory: Directory) -> corpus_pb2.
 
     Raises CallError WORKSPACE_NOT_FOUND while the workspace is not loaded.
     """
-    found = [w for w in await directory.workspaces() if w.workspace_id == workspace_id]
+    workspaces = await directory.workspaces(workspace_id)
+    found = [workspace for workspace in workspaces if workspace.workspace_id == workspace_id]
     if not found:
         raise CallError(
             grpc.StatusCode.UNAVAILABLE,

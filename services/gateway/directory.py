@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from recall.ingest.v1 import ingest_pb2
 from services.gateway.clients import Stages, reach
 
-# A new channel, or one made private, is known everywhere after this long.
-KEEP_SECONDS = 10.0
+# A new channel, or one made private, is known everywhere after this long. A read takes about 2 ms.
+KEEP_SECONDS = 2.0
 LIST_SECONDS = 5.0
 # Bounds what callers can make this process remember by naming workspaces.
 MOST_KEPT = 1_000
@@ -25,11 +25,16 @@ class Kept(Generic[T]):
         self._keep_seconds = keep_seconds
         self._values: dict[str, tuple[float, T]] = {}
 
-    async def get(self, key: str, read: Callable[[], Awaitable[T]]) -> T:
-        """The kept value, or a freshly read one."""
+    async def get(
+        self,
+        key: str,
+        read: Callable[[], Awaitable[T]],
+        is_enough: Callable[[T], bool] = lambda _: True,
+    ) -> T:
+        """The kept value when it ``is_enough``, else a freshly read one."""
         now = self._clock()
         kept = self._values.get(key)
-        if kept is not None and now - kept[0] < self._keep_seconds:
+        if kept is not None and now - kept[0] < self._keep_seconds and is_enough(kept[1]):
             return kept[1]
         value = await read()
         if len(self._values) >= MOST_KEPT:
@@ -48,9 +53,13 @@ class Directory:
         self._workspaces = Kept[tuple[ingest_pb2.Workspace, ...]](clock, keep_seconds)
         self._channels = Kept[tuple[ingest_pb2.Channel, ...]](clock, keep_seconds)
 
-    async def workspaces(self) -> tuple[ingest_pb2.Workspace, ...]:
-        """Every workspace, by id."""
-        return await self._workspaces.get("", self._read_workspaces)
+    async def workspaces(self, wanted: str = "") -> tuple[ingest_pb2.Workspace, ...]:
+        """Every workspace, by id. A wanted one that is not among the kept ones is looked for."""
+
+        def is_known(kept: tuple[ingest_pb2.Workspace, ...]) -> bool:
+            return any(wanted in ("", workspace.workspace_id) for workspace in kept)
+
+        return await self._workspaces.get("", self._read_workspaces, is_known)
 
     async def channels(self, workspace_id: str) -> tuple[ingest_pb2.Channel, ...]:
         """Every channel of a workspace, by name."""

@@ -142,6 +142,20 @@ async def test_a_channel_made_private_is_left_out_once_the_names_are_read_again(
     assert (list(before.channel_ids), list(after.channel_ids)) == (["C1", "C2"], ["C2"])
 
 
+async def test_a_workspace_is_found_as_soon_as_it_is_imported(
+    script: Script, callers: Callers
+) -> None:
+    script.ingest.workspaces = {}
+    async with served(script, callers) as stages:
+        directory = Directory(stages, lambda: 0.0)
+        for workspace_id in ("beacon", "second"):
+            with pytest.raises(CallError):
+                await public_context(workspace_id, directory)
+            script.ingest.workspaces[workspace_id] = CHANNELS
+            context = await public_context(workspace_id, directory)
+            assert context.workspace_id == workspace_id
+
+
 async def test_without_ingest_nothing_is_guessed(script: Script, callers: Callers) -> None:
     async with served(script, callers, absent=("ingest",)) as stages:
         directory = Directory(stages, time.monotonic)
