@@ -100,7 +100,8 @@ async def _wait_for_vectors(
 
 
 def _say_unfinished(coverage: ingest_pb2.GetCoverageResponse) -> int:
-    why = coverage.embedding_job_error or "the embedding worker does not move (is it running?)"
+    waiting = "they wait for the embedding worker, which is busy with other work or not running."
+    why = coverage.embedding_job_error or waiting
     print(
         f"{coverage.chunks_without_vector} of {coverage.chunks} chunks have no vector yet: {why} "
         "They can be found by their words already; `recall status` shows the rest.",
