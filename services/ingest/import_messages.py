@@ -32,6 +32,7 @@ from services.ingest.import_parts import (
     Header,
     LeftOut,
     Part,
+    RawRecord,
     Records,
     batches,
     read_header,
@@ -44,6 +45,10 @@ from services.ingest.workspaces import Workspace, changing, create_workspace, se
 from services.runtime import db
 from services.runtime.callers import Caller
 from services.runtime.errors import invalid
+
+# Batches after which the planner's statistics are refreshed: the 2nd, the 8th, the 32nd, ...
+FIRST_REFRESH = 2
+REFRESH_FACTOR = 4
 
 
 async def import_messages(
@@ -60,10 +65,23 @@ async def import_messages(
     team = _team_of(listing, first) if header.source is Source.SLACK else ""
     target = await find_target(resources.queue_pool, caller, header, team)
     state = await _open(resources, header, target, listing, tally)
-    async for batch in batches(_with_first(first, parts)):
+    refresh_at = FIRST_REFRESH
+    async for number, batch in _numbered(batches(_with_first(first, parts))):
         await write_records(resources, state, batch)
+        if number == refresh_at and tally.chunks_written:
+            await refresh_statistics(resources.pool, target.workspace_id)
+            refresh_at *= REFRESH_FACTOR
         yield tally
     yield await _finish(resources, header, target, state)
+
+
+async def _numbered(
+    items: AsyncIterator[list[RawRecord | LeftOut]],
+) -> AsyncIterator[tuple[int, list[RawRecord | LeftOut]]]:
+    number = 0
+    async for item in items:
+        number += 1
+        yield number, item
 
 
 async def _read_listing(

@@ -167,8 +167,9 @@ async def _insert(
         "author_ids": [SEPARATOR.join(row.author_ids) for row in rows],
         "posted_from": [row.posted_from for row in rows],
         "posted_until": [row.posted_until for row in rows],
+        "texts": [row.chunk.text for row in rows],
     }
-    await connection.execute(_CHUNKS["insert_chunks"], {**beside, **_texts(rows)})
+    await connection.execute(_CHUNKS["insert_chunks"], {**beside, **_details(rows)})
     await connection.execute(_CHUNKS["insert_chunk_messages"], {**generation.key, **_members(rows)})
     await connection.execute(_CHUNKS["insert_chunk_terms"], beside)
     await connection.execute(
@@ -177,11 +178,10 @@ async def _insert(
     )
 
 
-def _texts(rows: Sequence[ChunkRow]) -> dict[str, object]:
+def _details(rows: Sequence[ChunkRow]) -> dict[str, object]:
     return {
         "thread_root_ids": [row.thread_root_id for row in rows],
         "kinds": [row.chunk.kind for row in rows],
-        "texts": [row.chunk.text for row in rows],
         "text_sha256s": [row.text_sha256 for row in rows],
         "token_counts": [row.chunk.token_count for row in rows],
     }

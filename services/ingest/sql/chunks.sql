@@ -57,15 +57,13 @@ INSERT INTO chunk_terms (
     workspace_id, generation_id, chunk_id, channel_id, author_ids, posted_from, posted_until, terms
 )
 SELECT
-    c.workspace_id, c.generation_id, c.chunk_id, c.channel_id,
+    %(workspace_id)s, %(generation_id)s, given.chunk_id, given.channel_id,
     string_to_array(given.author_ids, chr(31)), given.posted_from, given.posted_until,
-    to_tsvector('simple', left(c.text, 100000))
+    to_tsvector('simple', left(given.text, 100000))
 FROM unnest(
-    %(chunk_ids)s::text[], %(author_ids)s::text[], %(posted_from)s::timestamptz[],
-    %(posted_until)s::timestamptz[]
-) AS given (chunk_id, author_ids, posted_from, posted_until)
-INNER JOIN chunks AS c ON c.chunk_id = given.chunk_id
-WHERE c.workspace_id = %(workspace_id)s AND c.generation_id = %(generation_id)s
+    %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::text[],
+    %(posted_from)s::timestamptz[], %(posted_until)s::timestamptz[], %(texts)s::text[]
+) AS given (chunk_id, channel_id, author_ids, posted_from, posted_until, text)
 
 -- name: insert_vectors
 INSERT INTO vectors_{width} (

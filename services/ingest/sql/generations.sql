@@ -68,29 +68,35 @@ SELECT
     )
 
 -- name: count_gaps
+-- Differences of sets: linear whatever the planner knows of freshly loaded tables.
 SELECT
     (
-        SELECT count(*) FROM messages AS m
-        WHERE m.workspace_id = %(workspace_id)s
-            AND NOT EXISTS (
-                SELECT FROM chunk_messages AS cm
-                INNER JOIN chunks AS c
-                    ON c.workspace_id = cm.workspace_id
-                    AND c.generation_id = cm.generation_id
-                    AND c.chunk_id = cm.chunk_id
-                WHERE cm.workspace_id = m.workspace_id
-                    AND cm.message_id = m.message_id
-                    AND cm.generation_id = %(generation_id)s
-                    AND c.kind = 'message'
-            )
+        SELECT count(*) FROM (
+            SELECT message_id FROM messages WHERE workspace_id = %(workspace_id)s
+            EXCEPT
+            SELECT message_id FROM chunk_messages
+            WHERE workspace_id = %(workspace_id)s
+                AND generation_id = %(generation_id)s
+                AND chunk_id IN (
+                    SELECT chunk_id FROM chunks
+                    WHERE workspace_id = %(workspace_id)s
+                        AND generation_id = %(generation_id)s
+                        AND kind = 'message'
+                )
+        ) AS without_chunk
     ),
     (
-        SELECT count(*) FROM chunks AS c
-        LEFT JOIN chunk_terms AS t USING (workspace_id, generation_id, chunk_id)
-        LEFT JOIN vectors_{width} AS v USING (workspace_id, generation_id, chunk_id)
-        WHERE c.workspace_id = %(workspace_id)s
-            AND c.generation_id = %(generation_id)s
-            AND (t.chunk_id IS NULL OR v.chunk_id IS NULL)
+        SELECT count(*) FROM (
+            SELECT chunk_id FROM chunks
+            WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+            EXCEPT (
+                SELECT chunk_id FROM chunk_terms
+                WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+                INTERSECT
+                SELECT chunk_id FROM vectors_{width}
+                WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+            )
+        ) AS without_rows
     )
 
 -- name: read_embedding_job
