@@ -24,13 +24,15 @@ from services.answer.selection import Scored, holds_wanted
 from services.answer.sentences import stem, words
 
 MIN_RERANK_SCORE = 1.5
-MIN_COSINE = 0.37
+MIN_COSINE = 0.41
 MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
 MIN_COVERAGE_WITHOUT_VECTORS = 0.5
 # A message is about the question's matter when it has this share of its rarity-weighted stems.
 ABOUT_OVERLAP = 0.3
-# How many of the best candidates are looked at for the wanted detail and for open ends.
+# How many of the best candidates are looked at for the wanted detail and for open ends, and for
+# closeness: as many as an answer states.
 LOOKED_AT = 4
+STATED = 3
 
 NO_EVIDENCE = "No message was found for the question."
 TOO_WEAK = "No message found is close enough to the question."
@@ -45,12 +47,12 @@ def reason_to_abstain(question: Question, candidates: Sequence[Scored]) -> str:
     absent = _absent_names(question, candidates)
     if absent:
         return f"No message found mentions {absent}."
-    if _is_undecided(question, candidates[:LOOKED_AT]):
+    if _is_undecided(question, candidates):
         return NOT_DECIDED
     exact = question.wanted in (Wanted.IDENTIFIER, Wanted.COMMAND)
     if exact and not any(_holds_wanted(question, one) for one in candidates[:LOOKED_AT]):
         return NO_DETAIL
-    return "" if _is_close(candidates) else TOO_WEAK
+    return "" if _is_close(candidates[:STATED]) else TOO_WEAK
 
 
 def _absent_names(question: Question, candidates: Sequence[Scored]) -> str:
@@ -68,14 +70,25 @@ def _told(one: Scored) -> str:
     return f"{message.text} {message.author_name} {message.channel_name}"
 
 
-def _is_undecided(question: Question, best: Sequence[Scored]) -> bool:
+def _is_undecided(question: Question, candidates: Sequence[Scored]) -> bool:
+    """Whether the matter was only discussed: no decision about it, and it was asked for one, or
+    somebody says that it is open, or the best message belongs to a call for opinions."""
+    best = candidates[:LOOKED_AT]
     about = [one for one in best if one.features["overlap"] >= ABOUT_OVERLAP]
-    texts = [one.evidence.message.text for one in about]
-    if any(wording.is_decision(text) for text in texts):
+    if any(wording.is_decision(one.evidence.message.text) for one in about):
         return False
-    if question.asks_for_decision:
-        return True
-    return any(wording.is_open(one.evidence.message.text) for one in best)
+    texts = [one.evidence.message.text for one in best]
+    return (
+        question.asks_for_decision
+        or any(wording.is_open(text) for text in texts)
+        or _calls_for_opinions(candidates)
+    )
+
+
+def _calls_for_opinions(candidates: Sequence[Scored]) -> bool:
+    thread = candidates[0].evidence.message.thread_root_id
+    roots = [one.evidence.message for one in candidates if one.message_id == thread]
+    return any(wording.is_proposal(root.text) and "?" in root.text for root in roots)
 
 
 def _holds_wanted(question: Question, one: Scored) -> bool:

@@ -74,9 +74,11 @@ _CALENDAR = re.compile(
 
 def understand(text: str) -> Question:
     """What ``text`` asks for."""
+    # "What was decided about dogs" is about dogs.
+    matter = _DECISION.sub(" ", text)
     return Question(
         text=text,
-        stems=stems(text),
+        stems=stems(matter),
         identifiers=identifiers(text),
         names=_names(text),
         wanted=_wanted(text),

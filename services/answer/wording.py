@@ -47,7 +47,7 @@ _OPEN = _any(
 _PROPOSAL = _any(
     r"i (?:propose|suggest|would suggest|vote)|i'd (?:propose|suggest|rather|like)|propongo",
     r"proposal|should we|shall we|how about|what if|maybe we|could we|what do you (?:all )?think",
-    r"thoughts\?",
+    r"thoughts\b|opinions?\b|think aloud|would .{1,60} suit us|arguments\b|honest views?",
 )
 _ASKING_START = _any(
     r"(?:who|what|when|where|why|how|which|whose|can|could|does|do|did|is|are|was|were)\b",
