@@ -92,7 +92,8 @@ def _calls_for_opinions(candidates: Sequence[Scored]) -> bool:
 
 
 def _holds_wanted(question: Question, one: Scored) -> bool:
-    return holds_wanted(question, one.evidence.message.text)
+    is_about = one.features["overlap"] >= ABOUT_OVERLAP or one.features["cosine"] >= MIN_COSINE
+    return is_about and holds_wanted(question, one.evidence.message.text)
 
 
 def _is_close(candidates: Sequence[Scored]) -> bool:

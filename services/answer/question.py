@@ -44,14 +44,13 @@ _WANTED = (
     (
         Wanted.AMOUNT,
         r"\bhow (?:many|much|long|often|fast|big|large|high|old|far)\b|\b(?:price|cost|percentage|"
-        r"uptime|limit|number of|rate)\b",
+        r"uptime|limit|number|rate|port)\b",
     ),
     (Wanted.PERSON, r"\bwho(?:se|m)?\b|\bwhich (?:person|colleague|customer|harbour)\b|\bowner\b"),
     (
         Wanted.IDENTIFIER,
         r"\b(?:which|what|what's|whats|name of the)\b.{0,30}\b(?:ticket|version|release|commit|"
-        r"hash|port|code|error|test|bucket|flag|setting|branch|host|key|id|file|runbook|password|"
-        r"number)\b",
+        r"hash|error code|test|bucket|flag|setting|branch|host|key|id|file|runbook)\b",
     ),
     (Wanted.REASON, r"\bwhy\b|\bhow come\b|\bwhat (?:caused|causes|made|keeps|stops)\b|\breason\b"),
 )

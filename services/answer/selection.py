@@ -134,19 +134,19 @@ def _length(_: _Set, item: Evidence) -> float:
 
 
 FEATURES: dict[str, tuple[Feature, float]] = {
-    "cosine": (_cosine, 4.4),
+    "cosine": (_cosine, 3.8),
     "coverage": (_coverage, 0.3),
-    "overlap": (_overlap, 0.4),
-    "fused": (_fused, 2.2),
+    "overlap": (_overlap, 0.8),
+    "fused": (_fused, 2.0),
     "reranked": (_reranked, 4.0),
-    "both_arms": (_both_arms, 0.4),
-    "has_wanted": (_has_wanted, 1.1),
+    "both_arms": (_both_arms, 0.3),
+    "has_wanted": (_has_wanted, 1.0),
     "asks": (_asks, -0.3),
-    "bot": (_bot, -1.5),
-    "by_named_person": (_by_named_person, 1.0),
+    "bot": (_bot, -1.4),
+    "by_named_person": (_by_named_person, 0.8),
     "answers_root": (_answers_root, 2.0),
     "too_short": (_too_short, -1.0),
-    "length": (_length, -0.5),
+    "length": (_length, -0.8),
 }
 
 
@@ -172,7 +172,7 @@ def holds_wanted(question: Question, text: str) -> bool:
         Wanted.DATE: lambda: _MOMENT.search(own),
         Wanted.AMOUNT: lambda: _AMOUNT.search(own),
         Wanted.COMMAND: lambda: _COMMAND.search(own),
-        Wanted.IDENTIFIER: lambda: identifiers(own) or _COMMAND.search(own) or _AMOUNT.search(own),
+        Wanted.IDENTIFIER: lambda: identifiers(own) - question.identifiers or _COMMAND.search(own),
         Wanted.PERSON: lambda: _FIRST_PERSON.search(own),
         Wanted.REASON: lambda: wording.gives_reason(own),
         Wanted.OTHER: lambda: True,
