@@ -16,7 +16,7 @@ from typing import IO
 from recall.corpus.v1 import corpus_pb2
 from recall.ingest.v1 import ingest_pb2
 from services.cli.archive_entries import READ_FAULTS, ArchiveError, Entry, open_entries
-from services.cli.json_arrays import JsonFileError, read_array
+from services.cli.json_arrays import MAX_ELEMENT_BYTES, JsonFileError, read_array
 
 __all__ = ["ArchiveError", "read_archive"]
 
@@ -28,7 +28,7 @@ REQUEST_RECORDS = 1_000
 # A request is at most 4 MB, unless one record alone is larger.
 REQUEST_BYTES = 3_500_000
 # Ingest takes messages of 64 MB at most.
-RECORD_BYTES = 48_000_000
+RECORD_BYTES = MAX_ELEMENT_BYTES
 
 LINES = "messages.jsonl"
 # In the order in which they are sent: a later entry of the same id replaces an earlier one.
@@ -168,7 +168,7 @@ def _groups(entry: Entry, read: Read) -> Iterator[list[bytes] | Request]:
         with entry.open() as stream:
             for count, record in enumerate(read(stream), 1):
                 if record is None or len(record) > RECORD_BYTES:
-                    yield _skipped(entry.name, f"record {count} is too large or nests too deep.")
+                    yield _skipped(entry.name, f"record {count} is over {RECORD_BYTES} bytes.")
                     continue
                 if group and (len(group) == REQUEST_RECORDS or size + len(record) > REQUEST_BYTES):
                     yield group
