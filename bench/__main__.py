@@ -1,0 +1,61 @@
+"""``make bench``. Exit status 0 when every figure is within its limit."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from bench.import_memory import ImportFailedError, import_memory
+from services.runtime.config import ConfigError
+from services.stack.stack import StackError
+
+PORT_BASE = 7700
+QUICK_MEGABYTES = (20, 60)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one measurement, or say what there is and run the quick set; faults are one line."""
+    command = parser()
+    options = command.parse_args(arguments)
+    if options.measurement is None:
+        command.print_help()
+        print()
+    try:
+        within = import_memory(options.megabytes, options.port_base, _say)
+    except (StackError, ConfigError, ImportFailedError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0 if within else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure the product from outside, on a stack of its own. Without a "
+        "measurement, the quick set runs: the memory of imports of 20 and 60 MB.",
+    )
+    command.set_defaults(megabytes=QUICK_MEGABYTES, port_base=PORT_BASE)
+    measurements = command.add_subparsers(dest="measurement", metavar="measurement")
+    memory = measurements.add_parser(
+        "import-memory", help="peak memory of every process while a large archive is imported"
+    )
+    memory.add_argument(
+        "--megabytes",
+        type=int,
+        nargs="+",
+        default=QUICK_MEGABYTES,
+        metavar="N",
+        help="sizes of the archives (default: 20 60); several show how memory grows",
+    )
+    memory.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
+    return command
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
