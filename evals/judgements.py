@@ -55,6 +55,13 @@ def presents_stale_as_current(
     return any(m in given.cited or _quoted(messages[m].text, given.text) for m in question.stale)
 
 
+def cites_stale_uncorrected(question: Question, given: GivenAnswer) -> bool:
+    """A stale message is cited and the evidence held no correction: a miss of search, which
+    the writer could not see."""
+    missing = question.stating.isdisjoint(given.evidence)
+    return is_answered(given) and missing and not question.stale.isdisjoint(given.cited)
+
+
 def ranks_stale_first(question: Question, ranking: Sequence[str]) -> bool:
     """Both a stale message and a correction are in the ranking, and a stale one stands first."""
     marked = [m for m in ranking if m in question.stale or m in question.stating]

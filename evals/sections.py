@@ -154,6 +154,9 @@ def fault_section(title: str, measured: Measured) -> Section:
         "stale shown as current": [
             a for a in asked if stale(a.question, a.given, measured.dataset.messages)
         ],
+        "stale cited, the correction not in the evidence": [
+            a for a in asked if judgements.cites_stale_uncorrected(a.question, a.given)
+        ],
         "leaks": [a for a in asked if a.leaks],
     }
     lines = []

@@ -172,6 +172,22 @@ def test_stale_as_current_means_used_although_the_correction_was_at_hand(
 
 
 @pytest.mark.parametrize(
+    ("outcome", "cited", "evidence", "expected"),
+    [
+        ("answered", (OLD,), (OLD, NEAR), True),
+        ("answered", (OLD,), (OLD, NOW), False),
+        ("answered", (NEAR,), (OLD, NEAR), False),
+        ("abstained", (OLD,), (OLD,), False),
+    ],
+)
+def test_a_stale_citation_without_its_correction_at_hand_is_told_apart(
+    outcome: str, cited: tuple[str, ...], evidence: tuple[str, ...], expected: bool
+) -> None:
+    given = GivenAnswer(outcome, "", cited, evidence)
+    assert judgements.cites_stale_uncorrected(CHANGED, given) is expected
+
+
+@pytest.mark.parametrize(
     ("ranking", "expected"),
     [([OLD, NOW], True), ([NOW, OLD], False), ([OLD], False), ([NEAR, NOW], False), ([], False)],
 )
