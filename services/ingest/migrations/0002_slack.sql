@@ -1,0 +1,186 @@
+-- Live Slack: installations, pacing, history, deliveries, feedback, corrections, purges.
+
+-- Settings a workspace's admins may turn; null means the product's default.
+ALTER TABLE workspaces
+    ADD COLUMN retention_days integer,
+    ADD COLUMN history_interval_seconds double precision,
+    ADD COLUMN history_page_size integer,
+    ADD CONSTRAINT retention_is_positive CHECK (retention_days > 0),
+    ADD CONSTRAINT history_intervals_are_sane CHECK (history_interval_seconds BETWEEN 0.01 AND 3600),
+    ADD CONSTRAINT history_pages_are_sane CHECK (history_page_size BETWEEN 1 AND 999);
+
+-- One Slack app installed in one workspace. Tokens are encrypted with RECALL_TOKEN_KEY.
+CREATE TABLE installations (
+    workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    installation_id text NOT NULL,
+    team_id text NOT NULL DEFAULT '',
+    enterprise_id text NOT NULL DEFAULT '',
+    is_enterprise_install boolean NOT NULL DEFAULT false,
+    app_id text NOT NULL DEFAULT '',
+    bot_user_id text NOT NULL,
+    bot_id text NOT NULL DEFAULT '',
+    -- As auth.test gives it, "https://<domain>.slack.com/".
+    url text NOT NULL DEFAULT '',
+    scopes text[] NOT NULL DEFAULT '{}',
+    bot_token bytea NOT NULL,
+    refresh_token bytea,
+    token_expires_at timestamptz,
+    -- One caller at a time refreshes a token; the others keep using the old one.
+    refresh_leased_until timestamptz,
+    installed_by text NOT NULL DEFAULT '',
+    installed_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, installation_id),
+    CONSTRAINT rotating_tokens_expire CHECK (refresh_token IS NULL OR token_expires_at IS NOT NULL)
+);
+
+-- One-time states of OAuth, before their workspace is known: the tenant "installing".
+CREATE TABLE install_states (
+    workspace_id text NOT NULL,
+    state_sha256 text NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (workspace_id, state_sha256)
+);
+
+-- When each Slack method may be called next for a workspace; shared by all workers.
+CREATE TABLE pacing (
+    workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    method text NOT NULL,
+    next_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, method)
+);
+
+-- How far a channel's history is read. Newest first; the cursor moves in the transaction that
+-- stores the page. ts are text of fixed width and compare as such.
+CREATE TABLE channel_history (
+    workspace_id text NOT NULL,
+    channel_id text NOT NULL,
+    state text NOT NULL DEFAULT 'waiting',
+    -- The pass in progress reads from latest_ts down to oldest_ts.
+    pass_number integer NOT NULL DEFAULT 1,
+    latest_ts text NOT NULL DEFAULT '',
+    oldest_ts text NOT NULL DEFAULT '',
+    cursor text NOT NULL DEFAULT '',
+    read_down_to_ts text NOT NULL DEFAULT '',
+    pages_read bigint NOT NULL DEFAULT 0,
+    messages_read bigint NOT NULL DEFAULT 0,
+    completed_at timestamptz,
+    reconciled_at timestamptz,
+    last_error text NOT NULL DEFAULT '',
+    failed_at timestamptz,
+    PRIMARY KEY (workspace_id, channel_id),
+    FOREIGN KEY (workspace_id, channel_id) REFERENCES channels ON DELETE CASCADE,
+    CONSTRAINT history_states_are_known CHECK (
+        state IN ('waiting', 'reading', 'complete', 'failed', 'left')
+    )
+);
+
+-- Threads whose replies are to be read, or read again because new replies may have come.
+CREATE TABLE thread_history (
+    workspace_id text NOT NULL,
+    channel_id text NOT NULL,
+    root_ts text NOT NULL,
+    state text NOT NULL DEFAULT 'waiting',
+    latest_reply_ts text NOT NULL DEFAULT '',
+    cursor text NOT NULL DEFAULT '',
+    read_at timestamptz,
+    attempts integer NOT NULL DEFAULT 0,
+    next_at timestamptz NOT NULL DEFAULT now(),
+    last_error text NOT NULL DEFAULT '',
+    PRIMARY KEY (workspace_id, channel_id, root_ts),
+    FOREIGN KEY (workspace_id, channel_id) REFERENCES channels ON DELETE CASCADE,
+    CONSTRAINT thread_states_are_known CHECK (state IN ('waiting', 'complete', 'failed'))
+);
+
+-- Recorded before something is posted and after, so that a crash between is resolved by looking.
+CREATE TABLE deliveries (
+    workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    delivery_id text NOT NULL,
+    -- The command job that it answers, and which of its posts it is ("answer", "share", …).
+    job_id text NOT NULL,
+    purpose text NOT NULL DEFAULT 'answer',
+    claim_number bigint NOT NULL,
+    state text NOT NULL DEFAULT 'begun',
+    channel_id text NOT NULL DEFAULT '',
+    person_id text NOT NULL DEFAULT '',
+    -- Where it was posted, when the place can be looked at.
+    message_ts text NOT NULL DEFAULT '',
+    -- Ids of the cited messages with their content hash: no text.
+    evidence jsonb NOT NULL DEFAULT '[]',
+    outcome text NOT NULL DEFAULT '',
+    reason text NOT NULL DEFAULT '',
+    begun_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    PRIMARY KEY (workspace_id, delivery_id),
+    UNIQUE (workspace_id, job_id, purpose),
+    CONSTRAINT delivery_states_are_known CHECK (
+        state IN ('begun', 'delivered', 'suppressed', 'failed', 'in_doubt')
+    ),
+    CONSTRAINT finished_deliveries_say_when CHECK ((state = 'begun') = (finished_at IS NULL))
+);
+
+-- "Helpful" and "Not helpful": labels for calibration.
+CREATE TABLE feedback (
+    workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    delivery_id text NOT NULL,
+    person_id text NOT NULL,
+    is_helpful boolean NOT NULL,
+    question text NOT NULL,
+    message_ids text[] NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, delivery_id, person_id)
+);
+
+-- Declared by people: the newer message replaces what the older one says.
+CREATE TABLE corrections (
+    workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    message_id text NOT NULL,
+    corrected_by_id text NOT NULL,
+    declared_by text NOT NULL DEFAULT '',
+    declared_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, message_id, corrected_by_id),
+    CONSTRAINT nothing_corrects_itself CHECK (message_id <> corrected_by_id)
+);
+
+-- What a purge deleted, in numbers. Outlives its workspace, so no foreign key; holds no text.
+CREATE TABLE purge_reports (
+    workspace_id text NOT NULL,
+    purge_id text NOT NULL,
+    scope text NOT NULL,
+    requested_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    deleted jsonb NOT NULL DEFAULT '{}',
+    PRIMARY KEY (workspace_id, purge_id)
+);
+
+DO $$
+DECLARE
+    tenant_table text;
+BEGIN
+    FOREACH tenant_table IN ARRAY ARRAY[
+        'installations', 'install_states', 'pacing', 'channel_history', 'thread_history',
+        'deliveries', 'feedback', 'corrections', 'purge_reports'
+    ] LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
+        EXECUTE format(
+            'CREATE POLICY tenant ON %I TO recall_ingest, recall_retrieve '
+            'USING (workspace_id = (SELECT current_workspace())) '
+            'WITH CHECK (workspace_id = (SELECT current_workspace()))', tenant_table);
+        EXECUTE format(
+            'GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO recall_ingest', tenant_table);
+    END LOOP;
+END $$;
+
+-- Retrieve reads corrections for the trust gate and nothing else of these.
+GRANT SELECT ON corrections TO recall_retrieve;
+
+-- The queue role spaces calls across tenants and finds what is due.
+CREATE POLICY queue ON pacing TO recall_queue USING (true) WITH CHECK (true);
+CREATE POLICY queue ON installations FOR SELECT TO recall_queue USING (true);
+CREATE POLICY queue ON channel_history FOR SELECT TO recall_queue USING (true);
+CREATE POLICY queue ON thread_history FOR SELECT TO recall_queue USING (true);
+GRANT SELECT, INSERT, UPDATE ON pacing TO recall_queue;
+-- Never the tokens.
+GRANT SELECT (workspace_id, installation_id, team_id, enterprise_id, is_enterprise_install, app_id,
+    bot_user_id, installed_at) ON installations TO recall_queue;
+GRANT SELECT ON channel_history, thread_history TO recall_queue;
