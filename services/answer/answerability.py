@@ -88,7 +88,7 @@ def _is_undecided(question: Question, candidates: Sequence[Scored]) -> bool:
 def _calls_for_opinions(candidates: Sequence[Scored]) -> bool:
     thread = candidates[0].evidence.message.thread_root_id
     roots = [one.evidence.message for one in candidates if one.message_id == thread]
-    return any(wording.is_proposal(root.text) and "?" in root.text for root in roots)
+    return any(wording.calls_for_opinions(root.text) for root in roots)
 
 
 def _holds_wanted(question: Question, one: Scored) -> bool:

@@ -55,7 +55,12 @@ _WANTED = (
     (Wanted.REASON, r"\bwhy\b|\bhow come\b|\bwhat (?:caused|causes|made|keeps|stops)\b|\breason\b"),
 )
 _DECISION = re.compile(
-    r"\b(?:decid\w*|decisions?|agreed?|approved?|chosen|choose|verdict|conclusion)\b",
+    r"\b(?:decid\w*|decisions?|agreed?|approved?|verdict|conclusion)\b", re.IGNORECASE
+)
+# Whether the team decided, not why or when one person made up their mind.
+_ASKS_FOR_DECISION = re.compile(
+    r"\b(?:we|was|were|been|is|are|it|team)\b.{0,30}\b(?:decided?|agreed?|approved?)\b|"
+    r"\b(?:decisions?|verdict|conclusion)\b (?:on|about|regarding|for|in|after)\b",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[\w][\w./\-#@]*[\w]|\w")
@@ -81,7 +86,7 @@ def understand(text: str) -> Question:
         identifiers=identifiers(text),
         names=_names(text),
         wanted=_wanted(text),
-        asks_for_decision=bool(_DECISION.search(text)),
+        asks_for_decision=_wanted(text) is Wanted.OTHER and bool(_ASKS_FOR_DECISION.search(text)),
     )
 
 

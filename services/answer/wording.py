@@ -29,7 +29,7 @@ _CORRECTION = _any(
     r"now (?:instead|only|at|it'?s)|we (?:keep|use|run|go)\b.{0,60}\b(?:now|instead)",
 )
 _DECISION = _any(
-    r"decision:|decision (?:is|was|on|of)\b|we decided|decided (?:to|that|on|against)|deciding",
+    r"decision:|decision (?:is|was|on|of)\b|decided\b|deciding",
     r"(?:it'?s|is|now|are) settled|settled (?:on|with)|agreed\b|we agree\b|approved|signed off",
     r"(?:we'?re|we are|i'?m|i am) going (?:with|to use|for)|let'?s (?:go with|use|keep|take)",
     r"we(?:'ll| will| shall) (?:go with|use|keep|drop|move|switch|build|make|publish|stay)",
@@ -38,16 +38,18 @@ _DECISION = _any(
     r"shall (?:cost|be|stay)",
 )
 _OPEN = _any(
-    r"leav(?:e|ing) (?:it|this|that) open|still (?:open|undecided|thinking|no decision)",
-    r"not (?:yet )?(?:decided|settled|agreed)|don'?t want to (?:decide|choose)|undecided|tbd\b",
-    r"no (?:decision|conclusion|rule|answer)(?: yet|,| in| so)|park(?:ed|ing)\b|to be decided",
+    r"leav(?:e|ing) (?:it|this|that) open|still (?:open\b|undecided|no decision)",
+    r"(?:not|n't) (?:yet )?(?:decided|settled|agreed)|nothing (?:is |was )?(?:decided|settled)",
+    r"don'?t want to (?:decide|choose)|undecided|tbd\b",
+    r"no (?:decision|conclusion|rule|answer)(?: yet|,| in| so)|parked\b|to be decided",
     r"sleep on it|come back to (?:it|this|that)|remains open|stays (?:where it was|open)",
     r"up in the air|open question|for another day|let'?s not decide|before we decide",
 )
-_PROPOSAL = _any(
-    r"i (?:propose|suggest|would suggest|vote)|i'd (?:propose|suggest|rather|like)|propongo",
-    r"proposal|should we|shall we|how about|what if|maybe we|could we|what do you (?:all )?think",
-    r"thoughts\b|opinions?\b|think aloud|would .{1,60} suit us|arguments\b|honest views?",
+_CALL_FOR_OPINIONS = _any(
+    r"what do you (?:all )?think\?|think aloud|would .{1,60} suit us\?|collect arguments",
+    r"any thoughts\?",
+    r"(?:your|honest|everybody'?s|everyone'?s) (?:\w+ )?(?:views?|opinions?|thoughts)\b",
+    r"should (?:we|it be)\b.{0,80}\?",
 )
 _ASKING_START = _any(
     r"(?:who|what|when|where|why|how|which|whose|can|could|does|do|did|is|are|was|were)\b",
@@ -109,9 +111,9 @@ def is_open(text: str) -> bool:
     return bool(_OPEN.search(own_words(text)))
 
 
-def is_proposal(text: str) -> bool:
-    """Whether a text proposes or asks for opinions."""
-    return bool(_PROPOSAL.search(own_words(text)))
+def calls_for_opinions(text: str) -> bool:
+    """Whether a text asks others what they think, instead of asking for a fact."""
+    return bool(_CALL_FOR_OPINIONS.search(own_words(text)))
 
 
 def is_question(text: str) -> bool:

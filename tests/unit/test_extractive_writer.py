@@ -208,6 +208,29 @@ def test_evidence_that_does_not_answer_is_an_abstention_with_its_reason(
 
 
 @pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Why did he decide to start a studio?", "I started the studio because I love to dance"),
+        ("What did we decide on the broker?", "we decided to use NATS as the broker"),
+        ("How long do we keep pings?", "pings: fourteen days, no rule needed"),
+        ("Which port does it use?", "it uses 7260"),
+    ],
+)
+def test_evidence_that_answers_is_not_held_back(question: str, text: str) -> None:
+    assert answered(question, found(message(1, text))).outcome is Outcome.ANSWERED
+
+
+def test_a_call_for_opinions_that_nobody_settled_is_no_answer() -> None:
+    talk = [
+        message(1, "would a four-day week suit us? what do you think?", "Maren"),
+        message(2, "four days a week would be lovely", "Priya", root=1),
+    ]
+    assert "none states a decision" in write_answer("Is the four-day week on?", found(*talk)).reason
+    settled = message(3, "ok, decided: four-day week from October", "Maren", root=1)
+    assert "p3" in cited("Is the four-day week on?", *talk, settled)
+
+
+@pytest.mark.parametrize(
     ("cosine", "coverage", "rerank", "outcome"),
     [
         (0.6, 0.0, None, Outcome.ANSWERED),
