@@ -51,6 +51,23 @@ class EmbedderIdentity:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
+# Here and not in its adapter, so that a process that never asks OpenAI does not load the client
+# (31 MB).
+OPENAI = EmbedderIdentity(
+    name="openai",
+    provider="openai",
+    model="text-embedding-3-small",
+    # The API has no dated name for it; this is the day it was released.
+    revision="2024-01-25",
+    width=1536,
+    tokenizer="cl100k_base",
+    pooling="server",
+    normalisation="l2",
+    # Tokens are counted as UTF-8 bytes, of which a token has at least one.
+    window_tokens=8_191,
+)
+
+
 @dataclass(frozen=True)
 class Skipped:
     """A text that has no vector and never will, and why, for a person."""

@@ -7,6 +7,7 @@ ends) is cut there: the rest of a long thread chunk is found by the lexical arm 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,9 @@ BATCH_TEXTS = 8
 BATCH_WORDPIECES = 512
 # [CLS] and [SEP]; a text with no other piece says nothing.
 MARKS = 2
+
+# Parameters of glibc's mallopt().
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 class LocalEmbedder:
@@ -114,9 +118,10 @@ class _Loaded:
     """Tokenizer and model. ``run`` may be called from several threads."""
 
     def __init__(self, model: Path, threads: int) -> None:
-        self._tokenizer = _tokenizer()
+        # The session first: while it is made it needs the most memory of all.
         _verify(model)
         self._run = _session(model, threads)
+        self._tokenizer = _tokenizer()
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Wordpieces of each text, cut at the window; what UTF-8 can not hold becomes "?"."""
@@ -156,10 +161,11 @@ def _tokenizer() -> Tokenizer:
 
 def _verify(model: Path) -> None:
     try:
-        content = model.read_bytes()
+        with model.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise _damaged(f"the local embedding model can not be read ({error.strerror})") from None
-    if hashlib.sha256(content).hexdigest() != MODEL_SHA256:
+    if digest != MODEL_SHA256:
         raise _damaged("the local embedding model's file differs from the recorded one")
 
 
@@ -169,6 +175,7 @@ def _session(
     # Imported here: it costs a process that never embeds 60 MB and half a second.
     import onnxruntime
 
+    _give_freed_memory_back()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -184,6 +191,18 @@ def _session(
         return states
 
     return run
+
+
+def _give_freed_memory_back() -> None:
+    """Make blocks of 128 KiB and more mappings of their own, which end when they are freed.
+
+    By default glibc raises that size to the largest block ever freed and keeps what lies below
+    in its heaps: with this model 80 MB more at rest, 170 MB more at the peak.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for parameter in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            mallopt(parameter, 128 * 1024)
 
 
 def _damaged(what: str) -> CallError:

@@ -20,26 +20,15 @@ import numpy as np
 import openai
 
 from recall.error.v1 import error_pb2
-from services.embedding.identity import EMPTY, EmbedderIdentity, Skipped, Vector
+from services.embedding.identity import EMPTY, OPENAI, EmbedderIdentity, Skipped, Vector
 from services.runtime import call as calls
 from services.runtime.errors import CallError, invalid, unavailable
 
-WINDOW_BYTES = 8_191
+WINDOW_BYTES = OPENAI.window_tokens
 MAX_TEXTS = 2_048
 MAX_REQUEST_BYTES = 250_000
 
-IDENTITY = EmbedderIdentity(
-    name="openai",
-    provider="openai",
-    model="text-embedding-3-small",
-    # The API has no dated name for it; this is the day it was released.
-    revision="2024-01-25",
-    width=1536,
-    tokenizer="cl100k_base",
-    pooling="server",
-    normalisation="l2",
-    window_tokens=WINDOW_BYTES,
-)
+IDENTITY = OPENAI
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 QUESTION_SECONDS = 10.0

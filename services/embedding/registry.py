@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import grpc
 
 from recall.error.v1 import error_pb2
-from services.embedding import local, openai_embedder
-from services.embedding.identity import Embedder, EmbedderIdentity
+from services.embedding import local
+from services.embedding.identity import OPENAI, Embedder, EmbedderIdentity
 from services.embedding.local import LocalEmbedder
-from services.embedding.openai_embedder import OpenAIEmbedder
 from services.runtime.config import Settings
 from services.runtime.errors import CallError, invalid
 
-IDENTITIES = {identity.name: identity for identity in (local.IDENTITY, openai_embedder.IDENTITY)}
+if TYPE_CHECKING:
+    from services.embedding.openai_embedder import OpenAIEmbedder
+
+IDENTITIES = {identity.name: identity for identity in (local.IDENTITY, OPENAI)}
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Embedders:
     def _make(self, name: str) -> LocalEmbedder | OpenAIEmbedder:
         settings = self._settings
         if name == "openai":
+            from services.embedding.openai_embedder import OpenAIEmbedder
+
             return OpenAIEmbedder(settings.openai_api_key, settings.openai_base_url)
         return LocalEmbedder(settings.local_threads)
 
