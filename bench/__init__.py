@@ -1,7 +1,7 @@
 """Measuring memory and speed: ``make bench``.
 
     __main__        arguments, what can be measured, the exit status
-    import_memory   the memory of every process while a large archive is imported
+    memory          the memory of every process while a large archive is imported
     slack_export    writes a Slack export of any size, the same one each time
     processes       reads peak memory of processes from /proc
     machine         what the figures were measured on

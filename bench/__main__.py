@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench.import_memory import ImportFailedError, import_memory
+from bench.memory import ImportFailedError, import_memory
 from services.runtime.config import ConfigError
 from services.stack.stack import StackError
 

@@ -8,7 +8,8 @@ misses nothing between samples, and holds memory that several processes share in
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,31 +38,28 @@ class Peak:
 
 @dataclass
 class Watch:
-    """Samples groups of processes in a thread while its block runs."""
+    """Samples groups of processes in a thread while a block runs; keeps the peaks of all blocks."""
 
-    groups: Callable[[], Mapping[str, Iterable[int]]]
     peaks: dict[str, Peak] = field(default_factory=dict)
-    _done: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
 
-    def __enter__(self) -> Watch:
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self
+    @contextmanager
+    def running(self, groups: Callable[[], Mapping[str, Iterable[int]]]) -> Iterator[None]:
+        """Sample ``groups()``, process ids by name, until the block ends."""
+        done = threading.Event()
+        thread = threading.Thread(target=self._sample_until, args=(done, groups), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        if self._thread:
-            self._thread.join()
-
-    def sample(self) -> None:
-        """Take one sample of every group."""
-        for name, pids in self.groups().items():
-            self.peaks.setdefault(name, Peak()).add(pids)
-
-    def _run(self) -> None:
-        while not self._done.wait(SAMPLE_SECONDS):
-            self.sample()
+    def _sample_until(
+        self, done: threading.Event, groups: Callable[[], Mapping[str, Iterable[int]]]
+    ) -> None:
+        while not done.wait(SAMPLE_SECONDS):
+            for name, pids in groups().items():
+                self.peaks.setdefault(name, Peak()).add(pids)
 
 
 def children_of(parent: int) -> list[int]:
