@@ -15,7 +15,13 @@ from typing import IO
 
 from recall.corpus.v1 import corpus_pb2
 from recall.ingest.v1 import ingest_pb2
-from services.cli.archive_entries import READ_FAULTS, ArchiveError, Entry, open_entries
+from services.cli.archive_entries import (
+    READ_FAULTS,
+    ArchiveError,
+    Entry,
+    open_entries,
+    readable_name,
+)
 from services.cli.json_arrays import MAX_ELEMENT_BYTES, JsonFileError, read_array
 
 __all__ = ["ArchiveError", "read_archive"]
@@ -54,11 +60,12 @@ def read_archive(path: Path, header: ingest_pb2.ImportHeader) -> Iterator[Reques
     Raises ArchiveError when the path is missing or no archive.
     """
     if not path.exists():
-        raise ArchiveError(f"{path}: no such file or folder.")
+        raise ArchiveError(f"{readable_name(path)}: no such file or folder.")
     if _is_lines_file(path):
         if not (path.name == LINES and (path.parent / "channels.json").is_file()):
             yield _opened(header, corpus_pb2.SOURCE_SYNTHETIC)
-            yield from _read_file(Entry(path.name, lambda: path.open("rb")), "", _lines)
+            name = readable_name(Path(path.name))
+            yield from _read_file(Entry(name, lambda: path.open("rb")), "", _lines)
             return
         # The channels.json beside it says which channels are private.
         path = path.parent
@@ -72,8 +79,10 @@ def _packed(path: Path) -> Path:
         return path
     zips = sorted(found for found in path.glob("*.zip") if zipfile.is_zipfile(found))
     if len(zips) > 1:
-        names = ", ".join(found.name for found in zips)
-        raise ArchiveError(f"{path} holds several archives ({names}): import one of them.")
+        names = ", ".join(readable_name(Path(found.name)) for found in zips)
+        raise ArchiveError(
+            f"{readable_name(path)} holds several archives ({names}): import one of them."
+        )
     has_days = any(_DAY_FILE.fullmatch(found.name) for found in path.glob("*/*.json"))
     return zips[0] if zips and not has_days else path
 
@@ -84,7 +93,8 @@ def _is_lines_file(path: Path) -> bool:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return True
     raise ArchiveError(
-        f"{path} is no archive: give a Slack export (zip or folder) or a .jsonl file."
+        f"{readable_name(path)} is no archive: give a Slack export (zip or folder) or a .jsonl "
+        "file."
     )
 
 
@@ -99,19 +109,22 @@ def _read_entries(
     path: Path, header: ingest_pb2.ImportHeader, entries: Sequence[Entry]
 ) -> Iterator[Request]:
     root = _root(path, [entry.name for entry in entries])
-    inside = {e.name.removeprefix(root): e for e in entries if e.name.startswith(root)}
-    is_lines = LINES in inside
+    # A list: a zip may hold two files of one name, and neither may be lost.
+    inside = [(e.name.removeprefix(root), e) for e in entries if e.name.startswith(root)]
+    is_lines = any(name == LINES for name, _ in inside)
     source = corpus_pb2.SOURCE_SYNTHETIC if is_lines else corpus_pb2.SOURCE_SLACK
     directories = _LINES_DIRECTORIES if is_lines else _SLACK_DIRECTORIES
     yield _opened(header, source)
-    for name, kind in directories.items():
-        if name in inside:
-            yield from _read_directory(inside.pop(name), kind)
+    for wanted, kind in directories.items():
+        for name, entry in inside:
+            if name == wanted:
+                yield from _read_directory(entry, kind)
     for entry in entries:
         if not entry.name.startswith(root):
             yield _skipped(entry.name, "it lies outside the export's folder.")
-    for name, entry in inside.items():
-        yield from _read_entry(name, entry, is_lines)
+    for name, entry in inside:
+        if name not in directories:
+            yield from _read_entry(name, entry, is_lines)
 
 
 def _read_entry(name: str, entry: Entry, is_lines: bool) -> Iterator[Request]:
@@ -135,8 +148,8 @@ def _root(path: Path, names: Iterable[str]) -> str:
         }
     if not roots:
         raise ArchiveError(
-            f"{path} holds neither a Slack export (users.json, channels.json, folders of day "
-            f"files) nor {LINES}."
+            f"{readable_name(path)} holds neither a Slack export (users.json, channels.json, "
+            f"folders of day files) nor {LINES}."
         )
     return min(roots, key=lambda root: (root.count("/"), root))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,7 +13,16 @@ from pathlib import Path
 from typing import IO
 
 # What reading a damaged, encrypted or unreadable file raises.
-READ_FAULTS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+READ_FAULTS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    # A name that claims to be UTF-8 and is not.
+    UnicodeDecodeError,
+)
 _ENCRYPTED_FLAG = 0x1
 _UTF8_FLAG = 0x800
 
@@ -34,11 +45,22 @@ def open_entries(path: Path) -> Iterator[list[Entry]]:
     if path.is_dir():
         yield _folder_entries(path)
         return
+    with _opened_zip(path) as archive:
+        yield _zip_entries(archive)
+
+
+def _opened_zip(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield _zip_entries(archive)
-    except zipfile.BadZipFile as error:
-        raise ArchiveError(f"{path} is a damaged zip file ({error}): fetch it again.") from None
+        return zipfile.ZipFile(path)
+    except READ_FAULTS as error:
+        raise ArchiveError(
+            f"{readable_name(path)} is a damaged zip file ({error}): fetch it again."
+        ) from None
+
+
+def readable_name(path: Path) -> str:
+    """The path as text that can be sent and printed; bytes that are no UTF-8 stand escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def decoded_name(info: zipfile.ZipInfo) -> str:
@@ -74,7 +96,7 @@ def _opener(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[], IO[
 
 def _folder_entries(folder: Path) -> list[Entry]:
     return _usable(
-        Entry(path.relative_to(folder).as_posix(), _path_opener(path))
+        Entry(readable_name(path.relative_to(folder)), _path_opener(path))
         for path in folder.rglob("*")
         if path.is_file()
     )

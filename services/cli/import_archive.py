@@ -18,6 +18,7 @@ from recall.error.v1 import error_pb2
 from recall.ingest.v1 import ingest_pb2
 from services.cli import as_json, render
 from services.cli.archive import ArchiveError, read_archive
+from services.cli.archive_entries import readable_name
 from services.cli.connection import BAD_USAGE, OK, UNAVAILABLE, Stack
 from services.runtime.errors import unavailable
 
@@ -119,7 +120,7 @@ def _header(options: argparse.Namespace, path: Path) -> ingest_pb2.ImportHeader:
         workspace_id=options.workspace or "",
         team_id=options.team or "",
         embedder=options.embedder or "",
-        default_workspace_id=path.resolve().stem,
+        default_workspace_id=readable_name(Path(path.resolve().stem)),
         skip_bots=options.skip_bots,
     )
 

@@ -59,11 +59,13 @@ class _Window:
 
     def expect_array(self) -> None:
         """Move behind the first bracket. Raises JsonFileError when it opens no array."""
-        while not self._bytes.strip(_SPACE) and (block := self._stream.read(_BLOCK_BYTES)):
-            self._bytes = (self._bytes + block).removeprefix(_BYTE_ORDER_MARK)
-        self._bytes = self._bytes.lstrip(_SPACE)
-        if not self._bytes:
+        block = self._stream.read(_BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+        # White space goes block by block: a file of nothing else never gathers in memory.
+        while block and not (stripped := block.lstrip(_SPACE)):
+            block = self._stream.read(_BLOCK_BYTES)
+        if not block:
             raise JsonFileError("it is empty")
+        self._bytes = stripped
         if self._bytes[:1] != b"[":
             raise JsonFileError("it holds no JSON array")
         self._bytes = self._bytes[1:]

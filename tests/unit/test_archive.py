@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import random
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +136,47 @@ def test_a_damaged_member_of_a_zip_is_left_out(tmp_path: Path) -> None:
     path = b.write_zip(tmp_path / "export.zip", b.export_files(b.slack_record("findable text")))
     path.write_bytes(path.read_bytes().replace(b"findable text", b"replaced text"))
     assert "can not be read" in left_out(read(path))["general/2026-03-02.json"]
+
+
+@pytest.mark.parametrize(
+    "compression",
+    [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA],
+)
+def test_no_damage_to_a_zip_is_more_than_an_archive_error_or_a_file_left_out(
+    tmp_path: Path, compression: int
+) -> None:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", compression) as made:
+        for name, content in b.export_files(b.slack_record("hello")).items():
+            made.writestr(name.replace("general", "général"), b.as_bytes(content))
+    chance = random.Random(compression)
+    path = tmp_path / "damaged.zip"
+    for _ in range(300):
+        content = bytearray(whole.getvalue())
+        content[chance.randrange(len(content))] = chance.randrange(256)
+        path.write_bytes(content)
+        try:
+            requests = read(path)
+        except ArchiveError as error:
+            assert "damaged.zip" in str(error)
+        else:
+            assert requests[0].HasField("header")
+
+
+def test_two_files_of_one_name_are_both_read(tmp_path: Path) -> None:
+    path = b.write_zip(tmp_path / "export", b.export_files(b.slack_record("first")))
+    with zipfile.ZipFile(path, "a") as made, pytest.warns(UserWarning, match="Duplicate"):
+        made.writestr("general/2026-03-02.json", b.as_bytes([b.slack_record("second", 1)]))
+        made.writestr("general/2026-03-02.json", b.as_bytes([b.slack_record("third", 2)]))
+    assert sorted(texts(read(path))["general"]) == ["first", "second", "third"]
+
+
+def test_names_that_are_no_utf8_keep_their_bytes_escaped(tmp_path: Path) -> None:
+    folder = b.write_folder(tmp_path / "export", b.export_files(b.slack_record("plain")))
+    odd = folder / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    (odd / "2026-03-02.json").write_bytes(b.as_bytes([b.slack_record("odd", 1)]))
+    assert texts(read(folder)) == {"general": ["plain"], "caf\\xe9": ["odd"]}
 
 
 def test_files_that_hold_no_messages_are_named(tmp_path: Path) -> None:
@@ -303,3 +347,13 @@ def test_an_element_without_end_is_a_fault_before_memory_is() -> None:
 
     with pytest.raises(JsonFileError, match="over 48000000 bytes"):
         list(read_array(NoEnd()))  # type: ignore[arg-type]
+
+
+def test_white_space_before_an_array_never_gathers_in_memory() -> None:
+    stream = io.BytesIO(b" " * 8_000_000 + b"[1]")
+    tracemalloc.start()
+    try:
+        assert list(read_array(stream)) == [b"1"]
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
