@@ -23,6 +23,9 @@ AUTHORIZATION = "authorization"
 # Open to anybody who reaches the port: they show no data and probes carry no token.
 OPEN_SERVICES = ("grpc.health.", "grpc.reflection.")
 
+# SQLSTATE class of program limits, which psycopg counts among the operational errors.
+_LIMITS_CLASS = "54"
+
 Handler = Any  # grpc.RpcMethodHandler: untyped in the library's own stubs
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -146,6 +149,13 @@ def as_call_error(error: Exception, request_id: str) -> errors.CallError:
         return errors.from_rpc_error(error)
     if isinstance(error, psycopg.errors.QueryCanceled | TimeoutError):
         return errors.deadline_too_short("The work did not fit into the deadline. Ask again.")
+    if _exceeds_a_limit(error):
+        return errors.internal(request_id)
+    if isinstance(error, psycopg.errors.DiskFull):
+        return errors.unavailable(
+            error_pb2.ERROR_REASON_DATABASE_UNAVAILABLE,
+            "The disk of the database is full. Make room, then call again.",
+        )
     if isinstance(error, psycopg.OperationalError | psycopg_pool.PoolTimeout):
         return errors.unavailable(
             error_pb2.ERROR_REASON_DATABASE_UNAVAILABLE,
@@ -156,6 +166,11 @@ def as_call_error(error: Exception, request_id: str) -> errors.CallError:
             grpc.StatusCode.FAILED_PRECONDITION, error_pb2.ERROR_REASON_CALLER_UNKNOWN, str(error)
         )
     return errors.internal(request_id)
+
+
+def _exceeds_a_limit(error: Exception) -> bool:
+    """Whether the database answered that a value or statement is too large: it always will."""
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(_LIMITS_CLASS)
 
 
 def _handler_factory(handler: Handler) -> Callable[..., Handler]:

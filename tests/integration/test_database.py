@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import grpc
 import psycopg
 import pytest
 
 from services.ingest.migrate import Migration, MigrationError, migrate, read_migrations
 from services.runtime import db
+from services.runtime.interceptors import as_call_error
 
 WITHOUT_TENANT = {"schema_migrations", "embedders"}
 
@@ -92,3 +96,15 @@ def test_a_failing_migration_leaves_nothing_behind(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT to_regclass('half')").fetchone()
     assert row == (None,)
+
+
+async def test_a_value_too_large_for_an_index_is_a_defect_not_an_outage(
+    ingest_pool: db.Pool,
+) -> None:
+    digests = "".join(hashlib.sha256(bytes([number])).hexdigest() for number in range(100))
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded) as raised:
+        async with db.writing(ingest_pool, digests) as connection:
+            await connection.execute(
+                "INSERT INTO workspaces (workspace_id, source) VALUES (%s, 'slack')", (digests,)
+            )
+    assert as_call_error(raised.value, "r1").code is grpc.StatusCode.INTERNAL
