@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
+from services.ingest.identifiers import storable_id
 from services.ingest.markup import plain, storable
 
 
@@ -29,13 +30,13 @@ def author_of(record: Json, directory: Directory) -> Author:
     bot = child(record, "bot_profile")
     bot_id = string(record.get("bot_id")) or string(bot.get("id"))
     posted_name = plain(string(record.get("username")), directory).strip().removeprefix("@")
-    author_id = person_id or bot_id or posted_name
+    author_id = storable_id(person_id or bot_id or posted_name)
     is_bot = _is_bot(record, author_id, bot_id, directory)
     own_name = posted_name or _profile_name(user) or string(bot.get("name"))
     known_name = directory.person_name(author_id)
     name = (posted_name or known_name or own_name) if is_bot else (known_name or own_name)
     team_id = string(record.get("user_team")) or string(user.get("team"))
-    return Author(_clean(author_id), _clean(name), _clean(team_id), is_bot)
+    return Author(author_id, _clean(name), _clean(team_id), is_bot)
 
 
 def child(record: Json, key: str) -> Json:

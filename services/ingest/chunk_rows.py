@@ -10,9 +10,6 @@ from datetime import datetime
 from services.corpus import Message, Source
 from services.ingest.chunking import Chunk, Encoder, chunk_thread
 
-# Between the ids of an array that travels as one text: a control character is in no id.
-SEPARATOR = "\x1f"
-
 
 @dataclass(frozen=True)
 class ChunkRow:

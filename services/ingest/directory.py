@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from services.ingest.identifiers import storable_id
 from services.ingest.markup import storable
 
 PRIVATE_CHANNEL = "private channel"
@@ -81,17 +82,17 @@ def read_person(entry: object) -> Person | None:
         return None
     profile = entry.get("profile")
     profile = profile if isinstance(profile, dict) else {}
-    person_id = _text(entry, "id")
+    person_id = storable_id(_text(entry, "id"))
     real_name = _text(profile, "real_name") or _text(entry, "real_name")
     display_name = _text(profile, "display_name") or real_name or _text(entry, "name")
     return Person(
         person_id=person_id,
         display_name=display_name or person_id,
         real_name=real_name,
-        team_id=_text(entry, "team_id") or _text(profile, "team"),
+        team_id=storable_id(_text(entry, "team_id") or _text(profile, "team")),
         is_bot=entry.get("is_bot") is True or person_id == "USLACKBOT",
         is_deleted=entry.get("deleted") is True,
-        bot_id=_text(profile, "bot_id"),
+        bot_id=storable_id(_text(profile, "bot_id")),
     )
 
 
@@ -103,11 +104,11 @@ def read_channel(entry: object, kind: ChannelKind) -> Channel | None:
     members = members if isinstance(members, list) else []
     name = "" if kind is ChannelKind.DIRECT else _text(entry, "name")
     return Channel(
-        channel_id=_text(entry, "id"),
+        channel_id=storable_id(_text(entry, "id")),
         name=name or _text(entry, "name_normalized"),
         kind=kind,
         is_archived=entry.get("is_archived") is True,
-        member_ids=tuple(storable(member) for member in members if isinstance(member, str)),
+        member_ids=tuple(storable_id(member) for member in members if isinstance(member, str)),
     )
 
 

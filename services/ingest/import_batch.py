@@ -10,6 +10,7 @@ from services.corpus import Source
 from services.ingest.directory import ChannelKind, Directory
 from services.ingest.directory_store import add_channel, add_guests
 from services.ingest.generations import following
+from services.ingest.identifiers import storable_id
 from services.ingest.import_parts import LeftOut, RawRecord
 from services.ingest.listing import ChannelRow, Folders, PersonRow
 from services.ingest.markup import storable
@@ -99,15 +100,15 @@ def _add_place(state: ImportState, folder: str) -> list[ChannelRow]:
     added: list[ChannelRow] = []
     channel_id = state.folders.channel_id(folder)
     if channel_id is None:
-        channel_id = storable(folder)
-        added.append(ChannelRow(channel_id, channel_id, ChannelKind.PRIVATE, False, ""))
+        channel_id = storable_id(folder)
+        added.append(ChannelRow(channel_id, storable(folder), ChannelKind.PRIVATE, False, ""))
         state.folders.add(folder, channel_id)
         state.tally.private_folders.append(channel_id)
     channel = state.directory.channels.get(channel_id)
     state.places[folder] = Place(
         team_id=state.workspace.team_id,
         channel_id=channel_id,
-        channel_name=channel.name if channel else channel_id,
+        channel_name=channel.name if channel else storable(folder),
         directory=state.directory,
         index_bots=state.workspace.index_bots,
     )

@@ -9,6 +9,7 @@ import grpc
 
 from recall.error.v1 import error_pb2
 from services.corpus import Source
+from services.ingest.identifiers import storable_id
 from services.ingest.import_parts import Header
 from services.ingest.workspaces import Workspace, workspaces_of_team
 from services.runtime import db
@@ -46,7 +47,7 @@ async def find_target(
     Raises CallError INVALID_ARGUMENT when none is named, PERMISSION_DENIED when the caller may
     not use it.
     """
-    team_id = (records_team or header.team_id) if header.source is Source.SLACK else ""
+    team_id = storable_id(records_team or header.team_id) if header.source is Source.SLACK else ""
     workspace_id = header.workspace_id
     if not workspace_id and team_id:
         workspace_id = await _workspace_of_team(queue_pool, caller, team_id) or team_id

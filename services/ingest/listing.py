@@ -18,6 +18,7 @@ from services.ingest.directory import (
     read_channel,
     read_person,
 )
+from services.ingest.identifiers import storable_id
 from services.ingest.markup import storable
 from services.ingest.records import decode_json
 
@@ -181,7 +182,9 @@ def folder_key(name: str) -> str:
 
 def team_of_records(records: Iterable[bytes]) -> str:
     """The most frequent ``team`` of raw messages; of equals the smallest; empty without one."""
-    counts = Counter(team for raw in records if (team := _text(_entry(raw).get("team"))))
+    counts = Counter(
+        team for raw in records if (team := storable_id(_text(_entry(raw).get("team"))))
+    )
     return min(counts, key=lambda team: (-counts[team], team), default="")
 
 

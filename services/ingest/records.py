@@ -11,6 +11,7 @@ from services.corpus import Source, content_sha256, slack_message_id, synthetic_
 from services.ingest.authors import author_of, child
 from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
+from services.ingest.identifiers import storable_id
 from services.ingest.markup import storable, without_tokens
 from services.ingest.message_text import file_title, files_of, readable_text
 from services.ingest.threads import root_ts
@@ -136,12 +137,29 @@ def read_slack_message(record: object, place: Place) -> Reading:
     """
     if not isinstance(record, dict) or string(record.get("type")) not in ("", "message"):
         return Skipped(SkipReason.NOT_A_MESSAGE)
+    return _read_plain(own_record(record), place)
+
+
+def own_record(record: Json) -> Json:
+    """The message that a record tells of: of a change the new version, of a deletion its rest."""
     if record.get("subtype") == "message_deleted":
-        gone = record.get("deleted_ts") or child(record, "previous_message").get("ts")
-        return _read_plain({"ts": gone, "subtype": "tombstone"}, place)
+        gone = exact_ts(record.get("deleted_ts")) or child(record, "previous_message").get("ts")
+        return {"ts": gone, "subtype": "tombstone"}
     if record.get("subtype") == "message_changed":
-        return _read_plain(child(record, "message"), place)
-    return _read_plain(record, place)
+        return child(record, "message")
+    return record
+
+
+def read_deletion(record: Json, place: Place) -> DeletedMessage | None:
+    """The message that a record says is gone, in each shape in which Slack says it."""
+    own = own_record(record)
+    reading = _read_plain(own, place) if _is_tombstone(own) else None
+    return reading if isinstance(reading, DeletedMessage) else None
+
+
+def is_notice_or_copy(subtype: str) -> bool:
+    """Whether rows of a subtype are never indexed, whatever they hold."""
+    return subtype in _COPIES or subtype in _NOTICES or subtype.startswith(_NOTICE_PREFIXES)
 
 
 def _read_plain(record: Json, place: Place) -> Reading:
@@ -155,10 +173,9 @@ def _read_plain(record: Json, place: Place) -> Reading:
     if _is_tombstone(record):
         message_id = slack_message_id(place.team_id, place.channel_id, ts)
         return DeletedMessage(message_id, place.channel_id, ts)
-    if subtype in _COPIES:
-        return Skipped(SkipReason.REPLY_COPY, subtype, ts)
-    if subtype in _NOTICES or subtype.startswith(_NOTICE_PREFIXES):
-        return Skipped(SkipReason.NOTICE, storable(subtype), ts)
+    if is_notice_or_copy(subtype):
+        reason = SkipReason.REPLY_COPY if subtype in _COPIES else SkipReason.NOTICE
+        return Skipped(reason, storable(subtype), ts)
     return _read_words(record, ts, place)
 
 
@@ -249,20 +266,23 @@ def _is_instant_or_absent(line: Json, key: str) -> bool:
 
 def _message_of_line(line: Json) -> IncomingMessage | Skipped:
     channel, local_id, author = (_clean(line[key]) for key in ("channel", "id", "author"))
+    channel_id, message_id = storable_id(channel), storable_id(local_id)
     text = without_tokens(storable(string(line["text"])))
     posted_at = iso_instant(string(line["posted_at"]))
     if not text.strip() or posted_at is None:
         return Skipped(SkipReason.NO_TEXT)
     return IncomingMessage(
-        message_id=synthetic_message_id(channel, local_id),
+        message_id=synthetic_message_id(channel_id, message_id),
         source=Source.SYNTHETIC,
-        channel_id=channel,
+        channel_id=channel_id,
         channel_name=channel,
-        author_id=author,
+        author_id=storable_id(author),
         author_name=author,
         posted_at=posted_at,
         text=text,
-        thread_root_id=synthetic_message_id(channel, _clean(line["root"]) or local_id),
+        thread_root_id=synthetic_message_id(
+            channel_id, storable_id(_clean(line["root"]) or local_id)
+        ),
         edited_at=iso_instant(string(line.get("edited_at"))),
     )
 

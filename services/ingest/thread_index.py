@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,6 @@ from pgvector import Vector as SqlVector
 
 from services.corpus import Message, Source
 from services.ingest.chunk_rows import (
-    SEPARATOR,
     ChunkRow,
     ChunkState,
     Difference,
@@ -164,7 +164,7 @@ async def _insert(
         **generation.key,
         "chunk_ids": [row.chunk.chunk_id for row in rows],
         "channel_ids": [row.channel_id for row in rows],
-        "author_ids": [SEPARATOR.join(row.author_ids) for row in rows],
+        "author_ids": [json.dumps(row.author_ids) for row in rows],
         "posted_from": [row.posted_from for row in rows],
         "posted_until": [row.posted_until for row in rows],
         "texts": [row.chunk.text for row in rows],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 
 import grpc
@@ -495,3 +496,52 @@ async def test_a_message_of_every_kind_of_conversation_keeps_its_kind(
         ("G2", "group_direct", "mpdm-ada--grace-1"),
     ]
     assert rows.all("SELECT channel_id FROM messages") == [("D1",)]
+
+
+LONG = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(100))
+
+
+async def test_ids_of_any_length_in_an_export_lose_no_message(ingest: Ingest, rows: Rows) -> None:
+    requests = [
+        b.header(),
+        b.users(b.slack_user("U1", "Ada"), b.slack_user(LONG, "Grace")),
+        b.channels(b.slack_channel("C1", "open", members=[LONG]), b.slack_channel(LONG, "long")),
+        b.records(b.slack_record("by a long id", user=LONG), folder="open"),
+        b.records(
+            b.slack_record("by a long name", 1, user="", subtype="bot_message", username=LONG),
+            folder="open",
+        ),
+        b.records(b.slack_record("in a long channel", 2), folder="long"),
+        b.records(b.slack_record("in a long folder", 3, team=LONG), folder=LONG[::-1]),
+    ]
+    report = await ingest.load(requests)
+    assert (report.counts.imported, report.counts.received) == (4, 4)
+    by_long_id = "SELECT p.display_name FROM messages JOIN people p ON person_id = author_id"
+    assert rows.all(f"{by_long_id} WHERE text = 'by a long id'") == [("Grace",)]
+    before = rows.snapshot()
+    await ingest.load(requests)
+    assert rows.snapshot() == before
+
+
+async def test_json_lines_with_ids_of_any_length_and_kind_are_kept_and_stay(
+    ingest: Ingest, rows: Rows
+) -> None:
+    requests = [
+        b.lines_header(),
+        b.records(
+            b.json_line(LONG, "long id"),
+            b.json_line("p2", "long root", 1, root=LONG),
+            b.json_line("p3", "long channel", 2, channel=LONG),
+            b.json_line("p4", "long author", 3, author=LONG),
+            b.json_line("p5", "control characters", 4, author="Ada\x1fGrace\n", id="5\x1f"),
+        ),
+    ]
+    report = await ingest.load(requests)
+    assert (report.counts.imported, report.counts.received) == (5, 5)
+    assert rows.one("SELECT name FROM channels WHERE channel_id <> 'ops'") == LONG
+    threads = "SELECT count(DISTINCT thread_root_id) FROM messages WHERE text IN (%s, %s)"
+    assert rows.one(threads, "long id", "long root") == 1
+    before = rows.snapshot()
+    report = await ingest.load(requests)
+    assert (report.counts.unchanged, report.counts.chunks_written) == (5, 0)
+    assert rows.snapshot() == before

@@ -58,10 +58,10 @@ INSERT INTO chunk_terms (
 )
 SELECT
     %(workspace_id)s, %(generation_id)s, given.chunk_id, given.channel_id,
-    string_to_array(given.author_ids, chr(31)), given.posted_from, given.posted_until,
+    ARRAY(SELECT jsonb_array_elements_text(given.author_ids)), given.posted_from, given.posted_until,
     to_tsvector('simple', left(given.text, 100000))
 FROM unnest(
-    %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::text[],
+    %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::jsonb[],
     %(posted_from)s::timestamptz[], %(posted_until)s::timestamptz[], %(texts)s::text[]
 ) AS given (chunk_id, channel_id, author_ids, posted_from, posted_until, text)
 
@@ -72,10 +72,10 @@ INSERT INTO vectors_{width} (
 )
 SELECT
     %(workspace_id)s, %(generation_id)s, given.chunk_id, given.channel_id,
-    string_to_array(given.author_ids, chr(31)), given.posted_from, given.posted_until,
+    ARRAY(SELECT jsonb_array_elements_text(given.author_ids)), given.posted_from, given.posted_until,
     given.embedding::vector
 FROM unnest(
-    %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::text[],
+    %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::jsonb[],
     %(posted_from)s::timestamptz[], %(posted_until)s::timestamptz[], %(embeddings)s::text[]
 ) AS given (chunk_id, channel_id, author_ids, posted_from, posted_until, embedding)
 
