@@ -17,12 +17,12 @@ from services.ingest.backoff import NextRun
 from services.runtime import db, sql
 
 # In the order in which they are claimed.
-KINDS = ("purge", "event", "command", "backfill", "embedding")
+KINDS = ("purge", "event", "command", "backfill", "embedding", "rendering")
 # Short work that people wait for; one worker slot takes nothing else.
 URGENT_KINDS = KINDS[:3]
 # A finished job of these kinds runs again when it is asked for again. Of every other kind a
 # second request with the same key is the first one delivered twice.
-REPEATED_KINDS = ("embedding",)
+REPEATED_KINDS = ("backfill", "embedding", "rendering")
 
 CHANNEL = "recall_jobs"
 LEASE_SECONDS = 600.0
@@ -56,13 +56,14 @@ class NewJob:
     trace_context: str = ""
 
 
-async def enqueue(connection: db.Connection, workspace_id: str, job: NewJob) -> None:
+async def enqueue(connection: db.Connection, workspace_id: str, job: NewJob) -> bool:
     """Ask for a job inside the writer's transaction; it is visible when that commits.
 
-    Call it last in the transaction: the job's row stays locked until the commit, and a worker that
-    runs the same job can not renew its lease meanwhile.
+    False: the key is known, and nothing more is to be done for it. Call it last in the
+    transaction: the job's row stays locked until the commit, and a worker that runs the same job
+    can not renew its lease meanwhile.
     """
-    await connection.execute(
+    cursor = await connection.execute(
         _STATEMENTS["enqueue"],
         {
             "workspace_id": workspace_id,
@@ -74,6 +75,21 @@ async def enqueue(connection: db.Connection, workspace_id: str, job: NewJob) -> 
         },
     )
     await connection.execute(_STATEMENTS["notify"])
+    return cursor.rowcount == 1
+
+
+async def still_holds(connection: db.Connection, job: Job) -> bool:
+    """Whether a claim is current, inside the transaction that does the job's work.
+
+    A handler that asks under the workspace's lock writes nothing for a job that a purge deleted or
+    that somebody else took over.
+    """
+    claim_of = {
+        "workspace_id": job.workspace_id,
+        "job_id": job.job_id,
+        "claim_number": job.claim_number,
+    }
+    return await db.fetch_one(connection, _STATEMENTS["still_holds"], claim_of) is not None
 
 
 async def enqueue_embedding(

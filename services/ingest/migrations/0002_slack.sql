@@ -9,6 +9,19 @@ ALTER TABLE workspaces
     ADD CONSTRAINT history_intervals_are_sane CHECK (history_interval_seconds BETWEEN 0.01 AND 3600),
     ADD CONSTRAINT history_pages_are_sane CHECK (history_page_size BETWEEN 1 AND 999);
 
+ALTER TABLE channels ADD COLUMN is_shared boolean NOT NULL DEFAULT false;
+
+-- ts of the event that told of the joining; empty when a listing told it. Decides between a join
+-- and a leave that arrive in the wrong order.
+ALTER TABLE channel_members ADD COLUMN joined_ts text NOT NULL DEFAULT '';
+
+-- Names changed: what shows them is rendered again, last of all work.
+ALTER TABLE jobs
+    DROP CONSTRAINT job_kinds_are_known,
+    ADD CONSTRAINT job_kinds_are_known CHECK (
+        kind IN ('purge', 'event', 'command', 'backfill', 'embedding', 'rendering')
+    );
+
 -- One Slack app installed in one workspace. Tokens are encrypted with RECALL_TOKEN_KEY.
 CREATE TABLE installations (
     workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
@@ -146,11 +159,17 @@ CREATE TABLE purge_reports (
     workspace_id text NOT NULL,
     purge_id text NOT NULL,
     scope text NOT NULL,
+    -- The channel of a channel's purge; empty for a whole workspace.
+    channel_id text NOT NULL DEFAULT '',
+    -- Messages of the channel up to this ts do not come back until the app joins it anew.
+    hold_ts text NOT NULL DEFAULT '',
     requested_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
     deleted jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (workspace_id, purge_id)
 );
+CREATE UNIQUE INDEX one_open_purge ON purge_reports (workspace_id, scope)
+    WHERE finished_at IS NULL;
 
 DO $$
 DECLARE

@@ -19,6 +19,14 @@ WHERE jobs.kind = ANY(%(repeated_kinds)s) AND jobs.state <> 'ready'
 -- name: notify
 SELECT pg_notify('recall_jobs', '')
 
+-- name: still_holds
+SELECT job_id
+FROM jobs
+WHERE workspace_id = %(workspace_id)s
+    AND job_id = %(job_id)s
+    AND claim_number = %(claim_number)s
+    AND state = 'running'
+
 -- name: claim
 WITH claimable AS (
     SELECT jobs.workspace_id, jobs.job_id
@@ -59,7 +67,9 @@ WHERE workspace_id = %(workspace_id)s
     AND state = 'running'
 
 -- name: complete
+-- What Slack sent is needed no more; a finished job holds ids only.
 UPDATE jobs SET
+    payload = payload - 'envelope',
     state = CASE WHEN wanted_again THEN 'ready' ELSE 'done' END,
     finished_at = CASE WHEN wanted_again THEN NULL ELSE now() END,
     wanted_again = false,
@@ -90,7 +100,9 @@ WHERE workspace_id = %(workspace_id)s
 
 -- name: bury
 -- A job asked for again while it ran its last attempt begins anew, like a dead one asked for again.
+-- A dead job holds ids only.
 UPDATE jobs SET
+    payload = payload - 'envelope',
     state = CASE WHEN wanted_again THEN 'ready' ELSE 'dead' END,
     finished_at = CASE WHEN wanted_again THEN NULL ELSE now() END,
     attempts = CASE WHEN wanted_again THEN 0 ELSE %(attempts)s END,
