@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.answer import wording
 from services.answer.decisions import Decision
@@ -26,6 +26,8 @@ MAX_SUMMARY = 8
 # Outdating is decided among this many of the most salient messages; it compares all pairs.
 MAX_COMPARED = 60
 MIN_SALIENCE = 1.5
+# Of a pasted log only the beginning is read.
+MAX_READ_CHARACTERS = 8_000
 # Share of wording that makes two messages of a window one matter.
 SAME_MATTER_SHARE = 0.3
 # A shorter decision ("Approved.") is told with the message it answers.
@@ -165,9 +167,15 @@ def _waits(window: _Window, message: Message) -> bool:
 def _usable(messages: Sequence[Message]) -> list[Message]:
     return [
         message
-        for message in messages
+        for message in map(_beginning, messages)
         if excerpt(message) and not wording.addresses_a_machine(message.text)
     ]
+
+
+def _beginning(message: Message) -> Message:
+    if len(message.text) <= MAX_READ_CHARACTERS:
+        return message
+    return replace(message, text=message.text[:MAX_READ_CHARACTERS])
 
 
 def _states_decision(message: Message) -> bool:

@@ -19,7 +19,7 @@ from services.answer.answerability import ABOUT_OVERLAP, reason_to_abstain
 from services.answer.evidence import Evidence
 from services.answer.excerpts import excerpt, statement
 from services.answer.not_enough import SENTENCE
-from services.answer.prompt import MAX_EVIDENCE
+from services.answer.prompt import MAX_EVIDENCE, MAX_TEXT_CHARACTERS
 from services.answer.question import Question, understand
 from services.answer.selection import Scored, scored
 from services.answer.supersession import successors
@@ -36,11 +36,19 @@ def write_answer(question_text: str, evidence: Sequence[Evidence]) -> Draft:
     """The answer to a question from evidence in its order, best first."""
     given = tuple(item.message for item in evidence)
     question = understand(question_text)
-    candidates = current(question, scored(question, evidence))
+    candidates = current(question, scored(question, [_readable(item) for item in evidence]))
     reason = reason_to_abstain(question, candidates)
     if reason:
         return Draft(SENTENCE, given, reason)
     return Draft("\n".join(_statements(question, candidates)), given)
+
+
+def _readable(item: Evidence) -> Evidence:
+    """A pasted log is read as far as a model would read it."""
+    if len(item.message.text) <= MAX_TEXT_CHARACTERS:
+        return item
+    text = item.message.text[:MAX_TEXT_CHARACTERS]
+    return replace(item, message=replace(item.message, text=text))
 
 
 def current(question: Question, candidates: Sequence[Scored]) -> list[Scored]:

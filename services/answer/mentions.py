@@ -59,7 +59,7 @@ _SEPARATOR = r"(?:\s|[,;|&/†·]|\band\b|\bor\b)*"
 _WRAPPED = re.compile(
     rf"{_OPEN}\s*{_PREFIX}({_M}(?:{_SEPARATOR}{_M})*){_SEPARATOR}[.:]?\s*{_CLOSE}", re.IGNORECASE
 )
-_BACKTICKED = re.compile(rf"`+\s*({_M}(?:{_SEPARATOR}{_M})*)\s*`+")
+_BACKTICKED = re.compile(rf"(?<!`)`+\s*({_M}(?:{_SEPARATOR}{_M})*)\s*`+")
 _LINKED_MARK = re.compile(rf"({_M})\((?!\s*{_M})[^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
 
 _RANGE_WORD = r"(?:[-‐‑–—~→]+|\.\.+|…|\bto\b|\bthrough\b|\bthru\b|\buntil\b)"

@@ -26,7 +26,8 @@ _PAIRED = re.compile(
 )
 _BLOCK = re.compile(r"(?:^[ \t]*>[^\n]*(?:\n|$))+", re.MULTILINE)
 _GROUP = re.compile(rf"{MARK.pattern}(?:[\s,;]*{MARK.pattern})*")
-_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+# From the first to the last letter or digit; greedy, so that it takes linear time.
+_CORE = re.compile(r"[^\W_].*[^\W_]|[^\W_]", re.DOTALL)
 _SHAPES = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"}
     | {"‑": "-", "…": "..."}
@@ -64,10 +65,10 @@ def _is_long(words: str) -> bool:
 
 
 def _stands(words: str, span: tuple[int, int], text: str, texts: Mapping[int, str]) -> bool:
-    wanted = _EDGES.sub("", plain(words))
-    if not wanted:
+    core = _CORE.search(plain(words))
+    if core is None:
         return True
-    verbatim = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    verbatim = re.compile(rf"(?<!\w){re.escape(core.group())}(?!\w)")
     return any(verbatim.search(plain(texts[number])) for number in _cited_for(span, text))
 
 

@@ -7,6 +7,7 @@ they repeat what somebody else, or an earlier message, said.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from services.answer.mentions import without_ids
 
@@ -77,7 +78,11 @@ _TO_MACHINE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+# Up to the last letter, digit or end of a sentence; greedy, so that it takes linear time.
+_TO_LAST_WORD = re.compile(r".*[\w?.!]", re.DOTALL)
 
+
+@lru_cache(maxsize=256)
 def own_words(text: str) -> str:
     """What the author wrote, without quoted lines unless there is nothing else.
 
@@ -119,7 +124,8 @@ def calls_for_opinions(text: str) -> bool:
 def is_question(text: str) -> bool:
     """Whether a text only asks: it ends with, or in short form begins as, a question."""
     words = own_words(text)
-    last = re.split(r"(?<=[.!?])\s+", re.sub(r"[^\w?.!]+$", "", words))[-1]
+    told = _TO_LAST_WORD.match(words)
+    last = re.split(r"(?<=[.!?])\s+", told.group())[-1] if told else ""
     statements = len(re.findall(r"[.!](?:\s|$)", words))
     if last.endswith("?"):
         return statements <= 2

@@ -406,3 +406,18 @@ def test_sentences_keep_code_and_abbreviations_whole(text: str, parts: list[str]
 )
 def test_forms_of_one_word_have_one_stem(forms: Sequence[str]) -> None:
     assert len({stem(form) for form in forms}) == 1
+
+
+@pytest.mark.parametrize(
+    "filler",
+    ["a" * 100_000, "^" * 1_000_000, "_" * 50_000, "`" * 50_000, "[" * 50_000, "+a@" * 30_000],
+    ids=["letters", "carets", "underscores", "backticks", "brackets", "addresses"],
+)
+def test_a_pasted_run_neither_breaks_nor_hides_the_rest(filler: str) -> None:
+    result = cited(
+        "When is the deploy window?",
+        message(1, filler, "Bartek"),
+        message(2, "the deploy window is Thursday"),
+    )
+    assert "p2" in result
+    assert decisions([message(1, filler)]) == []
