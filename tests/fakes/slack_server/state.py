@@ -88,7 +88,10 @@ class Message:
 
 @dataclass
 class Channel:
-    """A conversation; ``members`` in the order they joined; ``shared_with`` are other teams."""
+    """A conversation; ``members`` in the order they joined; ``shared_with`` are other teams.
+
+    ``threads`` holds the ts of the replies of each root.
+    """
 
     channel_id: str
     team_id: str
@@ -101,6 +104,7 @@ class Channel:
     shared_with: list[str] = field(default_factory=list)
     previous_names: list[str] = field(default_factory=list)
     messages: dict[str, Message] = field(default_factory=dict)
+    threads: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def is_private(self) -> bool:
