@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Iterator
 
 import grpc
@@ -238,7 +239,24 @@ async def test_an_empty_timeline_says_why(
     assert bool(page.messages) is not bool(reason)
 
 
-@pytest.mark.parametrize("token", ["x", "bm90IGpzb24=", "WzEsMiwzXQ==", "é", "\0"])
+def as_token(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        "é",
+        "\0",
+        as_token("not json"),
+        as_token("[1, 2, 3]"),
+        as_token('["2026-01-01T00:00:00+00:00", 5, false]'),
+        as_token('["2026-01-01T00:00:00+00:00", "\\ud800", false]'),
+        as_token('["2026-01-01T00:00:00+00:00", "\\u0000", false]'),
+        as_token("[" * 100_000),
+    ],
+)
 async def test_a_foreign_page_token_is_refused(stub: Stub, token: str) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         await stub.ReadTimeline(timeline("C1", page_token=token))
