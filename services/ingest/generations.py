@@ -115,10 +115,13 @@ async def create_generation(
     )
 
 
-async def count_chunks(connection: db.Connection, generation: Generation) -> ChunkCounts:
-    """Chunks of a generation, and how many of them wait for a vector."""
+async def count_chunks(
+    connection: db.Connection, generation: Generation, channel_ids: Sequence[str] | None = None
+) -> ChunkCounts:
+    """Chunks of a generation, and how many of them wait for a vector; None counts all channels."""
     statement = _STATEMENTS.for_width("count_chunks", generation.width)
-    row = await db.fetch_one(connection, statement, generation.key)
+    channels = {"channel_ids": None if channel_ids is None else list(channel_ids)}
+    row = await db.fetch_one(connection, statement, {**generation.key, **channels})
     return ChunkCounts(*row) if row else ChunkCounts(0, 0)
 
 

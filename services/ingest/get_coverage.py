@@ -16,6 +16,7 @@ from services.ingest.generations import (
 from services.ingest.resources import Resources
 from services.ingest.workspaces import Workspace, read_workspace
 from services.runtime import db, sql
+from services.runtime.callers import Caller
 
 _GENERATIONS = sql.load("services.ingest", "generations.sql")
 _MESSAGES = sql.load("services.ingest", "messages.sql")
@@ -34,7 +35,7 @@ class ChannelCoverage:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What is stored. ``serving`` is None before the first import ends."""
+    """What is stored of a caller's channels. ``serving`` is None before the first import ends."""
 
     workspace: Workspace
     channels: Sequence[ChannelCoverage]
@@ -44,18 +45,25 @@ class Coverage:
     embedding_job_error: str
 
 
-async def get_coverage(resources: Resources, workspace_id: str) -> Coverage:
-    """One snapshot of a workspace. Raises CallError WORKSPACE_NOT_FOUND."""
+async def get_coverage(resources: Resources, workspace_id: str, caller: Caller) -> Coverage:
+    """One snapshot of what the caller may read. Raises CallError WORKSPACE_NOT_FOUND."""
     key = {"workspace_id": workspace_id}
     async with db.reading(resources.pool, workspace_id) as connection:
         workspace = await read_workspace(connection, workspace_id)
-        channels = await db.fetch_all(connection, _MESSAGES["coverage"], key)
+        rows = await db.fetch_all(connection, _MESSAGES["coverage"], key)
+        channels = [ChannelCoverage(*row) for row in rows if caller.may_read_channel(row[0])]
         serving = in_state(await read_generations(connection, workspace_id), "active")
-        counts = await count_chunks(connection, serving) if serving else ChunkCounts(0, 0)
+        counts = await _count(connection, serving, channels)
         job = await _embedding_job(connection, serving)
-    return Coverage(
-        workspace, [ChannelCoverage(*row) for row in channels], serving, counts, job[0], job[1]
-    )
+    return Coverage(workspace, channels, serving, counts, job[0], job[1])
+
+
+async def _count(
+    connection: db.Connection, serving: Generation | None, channels: Sequence[ChannelCoverage]
+) -> ChunkCounts:
+    if serving is None:
+        return ChunkCounts(0, 0)
+    return await count_chunks(connection, serving, [channel.channel_id for channel in channels])
 
 
 async def _embedding_job(connection: db.Connection, serving: Generation | None) -> tuple[str, str]:

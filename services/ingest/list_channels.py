@@ -19,5 +19,12 @@ async def list_channels(
     """
     async with db.reading(resources.pool, workspace_id) as connection:
         await read_workspace(connection, workspace_id)
-        channels = await read_channels(connection, workspace_id)
+        return await readable_channels(connection, workspace_id, caller)
+
+
+async def readable_channels(
+    connection: db.Connection, workspace_id: str, caller: Caller
+) -> list[ChannelRow]:
+    """The channels of a workspace that a caller may read, by name."""
+    channels = await read_channels(connection, workspace_id)
     return [channel for channel in channels if caller.may_read_channel(channel.channel_id)]

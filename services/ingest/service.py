@@ -48,9 +48,8 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         """See the proto."""
         caller = calls.caller()
         require_workspace(caller, request.workspace_id)
-        found = await get_coverage(self._resources, request.workspace_id)
-        visible = [entry for entry in found.channels if caller.may_read_channel(entry.channel_id)]
-        return wire.coverage(found, visible)
+        found = await get_coverage(self._resources, request.workspace_id, caller)
+        return wire.coverage(found)
 
 
 class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
@@ -114,13 +113,14 @@ class GenerationService(ingest_pb2_grpc.GenerationServiceServicer):
     ) -> ingest_pb2.ListGenerationsResponse:
         """See the proto."""
         require_workspace(calls.caller(), request.workspace_id)
-        found = await list_generations(self._resources, request.workspace_id)
+        found = await list_generations(self._resources, request.workspace_id, calls.caller())
         return ingest_pb2.ListGenerationsResponse(
             generations=[wire.generation(*entry) for entry in found]
         )
 
     async def _read(self, workspace_id: str, generation_id: str) -> ingest_pb2.Generation:
-        return wire.generation(*await get_generation(self._resources, workspace_id, generation_id))
+        found = await get_generation(self._resources, workspace_id, generation_id, calls.caller())
+        return wire.generation(*found)
 
 
 def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:

@@ -113,11 +113,11 @@ def _counts(tally: Tally) -> ingest_pb2.ImportCounts:
     )
 
 
-def coverage(found: Coverage, visible: list[ChannelCoverage]) -> ingest_pb2.GetCoverageResponse:
-    """Coverage, with the channels that the caller may see."""
+def coverage(found: Coverage) -> ingest_pb2.GetCoverageResponse:
+    """Coverage for the wire."""
     serving = found.serving
     return ingest_pb2.GetCoverageResponse(
-        channels=[_channel_coverage(channel) for channel in visible],
+        channels=[_channel_coverage(channel) for channel in found.channels],
         generation_id=serving.generation_id if serving else "",
         chunks=found.counts.chunks,
         chunks_without_vector=found.counts.without_vector,

@@ -104,6 +104,7 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
             b.channels(b.slack_channel("C1", "open", purpose={"value": "all"}, is_archived=True)),
             b.groups(b.slack_channel("G1", "closed")),
             b.records(b.slack_record("one", 5), b.slack_record("two", 1), folder="open"),
+            b.records(b.slack_record("three", 3), folder="closed"),
         ]
     )
     found = await ingest.directory.ListChannels(pb.ListChannelsRequest(workspace_id="W"))
@@ -111,11 +112,10 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
     assert (closed.channel_id, closed.kind) == ("G1", pb.CHANNEL_KIND_PRIVATE)
     assert (opened.name, opened.purpose, opened.is_archived) == ("open", "all", True)
     coverage = await ingest.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id="W"))
-    assert [(c.channel_id, c.messages) for c in coverage.channels] == [("G1", 0), ("C1", 2)]
-    assert not coverage.channels[0].HasField("oldest_at")
+    assert [(c.channel_id, c.messages) for c in coverage.channels] == [("G1", 1), ("C1", 2)]
     ends = (coverage.channels[1].oldest_at, coverage.channels[1].newest_at)
     assert [instant(end).second for end in ends] == [1, 5]
-    assert (coverage.chunks, coverage.chunks_without_vector) == (2, 2)
+    assert (coverage.chunks, coverage.chunks_without_vector) == (3, 3)
     assert (coverage.embedder, coverage.embedding_job_state) == ("local", "ready")
     assert coverage.source == corpus_pb2.SOURCE_SLACK
     limit_operator(["W"], ["C1"])
@@ -123,6 +123,16 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
     assert [channel.channel_id for channel in limited.channels] == ["C1"]
     covered = await ingest.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id="W"))
     assert [channel.channel_id for channel in covered.channels] == ["C1"]
+    assert (covered.chunks, covered.chunks_without_vector) == (2, 2)
+    listed = await ingest.generations.ListGenerations(pb.ListGenerationsRequest(workspace_id="W"))
+    assert [generation.chunks for generation in listed.generations] == [2]
+
+
+async def test_a_channel_without_messages_has_no_oldest_one(ingest: Ingest) -> None:
+    await ingest.load([b.header(), b.channels(b.slack_channel("C1", "quiet"))])
+    coverage = await ingest.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id="W"))
+    assert [channel.messages for channel in coverage.channels] == [0]
+    assert not coverage.channels[0].HasField("oldest_at")
 
 
 async def test_an_embedder_that_is_unknown_is_named(ingest: Ingest) -> None:

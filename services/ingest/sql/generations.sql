@@ -57,12 +57,15 @@ RETURNING text_sha256
 SELECT
     (
         SELECT count(*) FROM chunks
-        WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
+        WHERE workspace_id = %(workspace_id)s
+            AND generation_id = %(generation_id)s
+            AND (%(channel_ids)s::text[] IS NULL OR channel_id = ANY (%(channel_ids)s::text[]))
     ),
     (
         SELECT count(*) FROM vectors_{width}
         WHERE workspace_id = %(workspace_id)s
             AND generation_id = %(generation_id)s
+            AND (%(channel_ids)s::text[] IS NULL OR channel_id = ANY (%(channel_ids)s::text[]))
             AND embedding IS NULL
             AND skipped IS NULL
     )
