@@ -227,15 +227,19 @@ class ScriptedIngest(
         raise NotImplementedError
 
     async def GetCoverage(self, request: Any, context: Any) -> ingest_pb2.GetCoverageResponse:  # noqa: N802
-        """Ten messages a channel."""
+        """Ten messages and twenty chunks a channel."""
         channels = [
             ingest_pb2.ChannelCoverage(
                 channel_id=channel.channel_id, messages=10, newest_at=timestamp(MONDAY)
             )
             for channel in self.workspaces[request.workspace_id]
+            if channel.channel_id in request.channel_ids
         ]
         return ingest_pb2.GetCoverageResponse(
-            channels=channels, generation_id=GENERATION, chunks=40, embedder="local"
+            channels=channels,
+            generation_id=GENERATION,
+            chunks=20 * len(channels),
+            embedder="local",
         )
 
 

@@ -47,15 +47,25 @@ async def workspace_statuses(
 ) -> list[gateway_pb2.WorkspaceStatus]:
     """Each readable workspace with what is stored of it. Raises CallError when ingest is away."""
     readable = readable_workspaces(await directory.workspaces(), caller)
-    return [await _workspace_status(stages, workspace, caller) for workspace in readable]
+    statuses = []
+    for workspace in readable:
+        listed = await directory.channels(workspace.workspace_id)
+        ids = [c.channel_id for c in listed if caller.may_read_channel(c.channel_id)]
+        statuses.append(await _workspace_status(stages, workspace, ids))
+    return statuses
 
 
 async def _workspace_status(
-    stages: Stages, workspace: ingest_pb2.Workspace, caller: Caller
+    stages: Stages, workspace: ingest_pb2.Workspace, channel_ids: Sequence[str]
 ) -> gateway_pb2.WorkspaceStatus:
-    request = ingest_pb2.GetCoverageRequest(workspace_id=workspace.workspace_id)
-    coverage = await reach("ingest", stages.ingester.GetCoverage, request, COVERAGE_SECONDS)
-    channels = [c for c in coverage.channels if caller.may_read_channel(c.channel_id)]
+    """What is stored of the channels; nothing but the workspace's own facts without any."""
+    coverage = ingest_pb2.GetCoverageResponse()
+    if channel_ids:
+        request = ingest_pb2.GetCoverageRequest(
+            workspace_id=workspace.workspace_id, channel_ids=channel_ids
+        )
+        coverage = await reach("ingest", stages.ingester.GetCoverage, request, COVERAGE_SECONDS)
+    channels = coverage.channels
     status = gateway_pb2.WorkspaceStatus(
         workspace_id=workspace.workspace_id,
         source=workspace.source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,13 +45,22 @@ class Coverage:
     embedding_job_error: str
 
 
-async def get_coverage(resources: Resources, workspace_id: str, caller: Caller) -> Coverage:
-    """One snapshot of what the caller may read. Raises CallError WORKSPACE_NOT_FOUND."""
+async def get_coverage(
+    resources: Resources, workspace_id: str, caller: Caller, wanted: Collection[str] = ()
+) -> Coverage:
+    """One snapshot of what the caller may read, of the wanted channels only where some are.
+
+    Raises CallError WORKSPACE_NOT_FOUND.
+    """
     key = {"workspace_id": workspace_id}
     async with db.reading(resources.pool, workspace_id) as connection:
         workspace = await read_workspace(connection, workspace_id)
         rows = await db.fetch_all(connection, _MESSAGES["coverage"], key)
-        channels = [ChannelCoverage(*row) for row in rows if caller.may_read_channel(row[0])]
+        channels = [
+            ChannelCoverage(*row)
+            for row in rows
+            if caller.may_read_channel(row[0]) and (not wanted or row[0] in wanted)
+        ]
         serving = in_state(await read_generations(connection, workspace_id), "active")
         counts = await _count(connection, serving, channels)
         job = await _embedding_job(connection, serving)

@@ -429,8 +429,8 @@ async def test_status_tells_which_stage_is_down_and_what_is_stored(gateway: Gate
         "rerank": False,
         "answer": True,
     }
-    assert [(w.workspace_id, w.messages, w.channels) for w in status.workspaces] == [
-        ("beacon", 20, 2)
+    assert [(w.workspace_id, w.messages, w.channels, w.chunks) for w in status.workspaces] == [
+        ("beacon", 20, 2, 40)
     ]
 
 

@@ -118,6 +118,10 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
     assert (coverage.chunks, coverage.chunks_without_vector) == (3, 3)
     assert (coverage.embedder, coverage.embedding_job_state) == ("local", "ready")
     assert coverage.source == corpus_pb2.SOURCE_SLACK
+    request = pb.GetCoverageRequest(workspace_id="W", channel_ids=["G1", "elsewhere"])
+    chosen = await ingest.ingest.GetCoverage(request)
+    assert [(c.channel_id, c.messages) for c in chosen.channels] == [("G1", 1)]
+    assert chosen.chunks == 1
     limit_operator(["W"], ["C1"])
     limited = await ingest.directory.ListChannels(pb.ListChannelsRequest(workspace_id="W"))
     assert [channel.channel_id for channel in limited.channels] == ["C1"]
