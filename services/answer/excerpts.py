@@ -53,7 +53,9 @@ def excerpt(message: Message, question: Question | None = None) -> str:
 def _best(parts: list[str], question: Question) -> int:
     def value(at: int) -> tuple[float, int]:
         shared = len(stems(parts[at]) & question.stems)
-        return shared + 1.5 * holds_wanted(question, parts[at]), -at
+        # "New launch: the 22nd, no longer the 15th" says more than "launching then is risky".
+        changes = 0.5 * min(2, wording.corrections(parts[at]))
+        return shared + 1.5 * holds_wanted(question, parts[at]) + changes, -at
 
     return max(range(len(parts)), key=value)
 

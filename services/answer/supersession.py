@@ -25,7 +25,7 @@ from services.corpus import Message
 SAME_MATTER_SHARE = 0.2
 OLD_VALUE_FACTOR = 0.6
 SAME_MATTER_STEMS = 2
-# The later message must hold this share of what the earlier one holds of the question's wording.
+# The later message must hold more than this share of the question's words in the earlier one.
 MIN_ASKED_RATIO = 0.5
 
 # Plain numbers and days ("15th" as 15): no parts of versions, identifiers or clock times.
@@ -83,25 +83,23 @@ def _outdates(
     shared = later.stems & earlier.stems
     if len(shared & later.change_stems) < SAME_MATTER_STEMS:
         return False
-    if not _answers_as_much(later, earlier, question, rarity):
-        return False
     replaces_value = bool(later.values_with_quotes & earlier.values) and bool(
         later.values - earlier.values
     )
+    if not replaces_value and not _answers_as_much(later, earlier, question):
+        return False
     threshold = min_share * (OLD_VALUE_FACTOR if replaces_value else 1.0)
     return _share(shared, earlier.stems, later.stems, rarity) >= threshold
 
 
-def _answers_as_much(
-    later: _Told, earlier: _Told, question: Question, rarity: dict[str, float]
-) -> bool:
+def _answers_as_much(later: _Told, earlier: _Told, question: Question) -> bool:
     """Whether the later one is about what was asked, and holds the wanted detail if the other does.
 
     "Femi joins on 17 August, Callum is his buddy" is not outdated by "Ines is Femi's buddy instead"
     when the question is about joining.
     """
-    asked = [sum(rarity[stem] for stem in question.stems & one.stems) for one in (later, earlier)]
-    if asked[0] < MIN_ASKED_RATIO * asked[1]:
+    asked_later, asked_earlier = (len(question.stems & one.stems) for one in (later, earlier))
+    if asked_earlier and asked_later <= MIN_ASKED_RATIO * asked_earlier:
         return False
     return holds_wanted(question, later.message.text) or not holds_wanted(
         question, earlier.message.text
