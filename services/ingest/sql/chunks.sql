@@ -53,13 +53,19 @@ FROM unnest(
 
 -- name: insert_chunk_terms
 -- A tsvector holds one megabyte at most; 100,000 characters never reach it.
+-- The parser makes one word of a link, a path, a file name or an address, and takes a closing
+-- bracket into a link ("ex.test/runbook)"). So the words inside stand behind it once more.
 INSERT INTO chunk_terms (
     workspace_id, generation_id, chunk_id, channel_id, author_ids, posted_from, posted_until, terms
 )
 SELECT
     %(workspace_id)s, %(generation_id)s, given.chunk_id, given.channel_id,
     ARRAY(SELECT jsonb_array_elements_text(given.author_ids)), given.posted_from, given.posted_until,
-    to_tsvector('simple', left(given.text, 100000))
+    to_tsvector('simple', left(given.text, 100000)) || to_tsvector('simple', (
+        SELECT coalesce(string_agg(regexp_replace(run, '[^[:alnum:]]+', ' ', 'g'), ' '), '')
+        FROM regexp_split_to_table(left(given.text, 100000), '\s+') AS run
+        WHERE run ~ '[[:alnum:]][./@][[:alpha:]]|[[:alpha:]][./@][[:alnum:]]'
+    ))
 FROM unnest(
     %(chunk_ids)s::text[], %(channel_ids)s::text[], %(author_ids)s::jsonb[],
     %(posted_from)s::timestamptz[], %(posted_until)s::timestamptz[], %(texts)s::text[]
