@@ -7,7 +7,7 @@ import pytest
 from slack_sdk.errors import SlackApiError
 
 from tests.fakes.slack_server.faults import FaultKind
-from tests.integration.slack_fixtures import START_SECONDS, Harbour, error_of, harbour
+from tests.integration.slack_harbour import START_SECONDS, Harbour, error_of, harbour
 
 __all__ = ["harbour"]
 

@@ -21,14 +21,12 @@ def ts_of(microseconds: int) -> str:
     return f"{microseconds // MICROSECONDS:010d}.{microseconds % MICROSECONDS:06d}"
 
 
-def ts_from(seconds: float, taken: Container[str], step: int = 1) -> str:
-    """The first free timestamp of a channel at or after a time; ``step`` in microseconds."""
-    return _free(int(seconds * MICROSECONDS), taken, step)
-
-
 def ts_from_iso(moment: str, taken: Container[str]) -> str:
     """The timestamp of an ISO 8601 moment, one hundred microseconds apart within a second."""
-    return _free(int(datetime.fromisoformat(moment).timestamp()) * MICROSECONDS + 100, taken, 100)
+    microseconds = int(datetime.fromisoformat(moment).timestamp()) * MICROSECONDS + 100
+    while ts_of(microseconds) in taken:
+        microseconds += 100
+    return ts_of(microseconds)
 
 
 def is_ts(text: str) -> bool:
@@ -48,11 +46,3 @@ def padded_ts(text: str) -> str:
 def domain_of(name: str) -> str:
     """A workspace's part of its address, from its name."""
     return "-".join(name.lower().split())
-
-
-def _free(microseconds: int, taken: Container[str], step: int) -> str:
-    while True:
-        ts = ts_of(microseconds)
-        if ts not in taken:
-            return ts
-        microseconds += step

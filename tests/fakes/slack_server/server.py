@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import socket
 import struct
@@ -136,8 +137,8 @@ class SlackServer:
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         token = bearer if scheme == "Bearer" else str(arguments.get("token", ""))
         if scheme == "Basic":
-            login = aiohttp.BasicAuth.decode(request.headers["Authorization"])
-            arguments |= {"client_id": login.login, "client_secret": login.password}
+            login, _, password = base64.b64decode(bearer).decode().partition(":")
+            arguments |= {"client_id": login, "client_secret": password}
         reply = answer(self.world, request.match_info["method"], arguments, token)
         if reply.fault:
             return await _perform(reply.fault, reply, request)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tests.fakes.slack_server.delivery_settings import Addresses, DeliverySettings
 from tests.fakes.slack_server.faults import Limits
-from tests.fakes.slack_server.identifiers import MICROSECONDS, derived_id, ts_from, ts_of
+from tests.fakes.slack_server.identifiers import MICROSECONDS, derived_id, ts_of
 from tests.fakes.slack_server.records import Call
 from tests.fakes.slack_server.state import (
     Channel,
@@ -72,8 +72,11 @@ class World:
         return f"{self.random.getrandbits(4 * length):0{length}x}"
 
     def message_ts(self, taken: Container[str]) -> str:
-        """A timestamp of now that a channel has not used."""
-        return ts_from(self.now(), taken)
+        """A timestamp of now, later than every event's, that a channel has not used."""
+        ts = self.event_ts()
+        while ts in taken:
+            ts = self.event_ts()
+        return ts
 
     def event_ts(self) -> str:
         """A timestamp of now, later than that of every event before."""
