@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from functools import partial
 
 from tests.fakes.slack_server.control_base import ControlBase
 from tests.fakes.slack_server.delivery_settings import DeliverySettings, Signature
-from tests.fakes.slack_server.faults import Fault, FaultKind, Tier
+from tests.fakes.slack_server.faults import Fault, FaultKind, Intervention, Tier
 from tests.fakes.slack_server.records import Delivery
-from tests.fakes.slack_server.state import ControlError
+from tests.fakes.slack_server.state import ControlError, Json
 
 
 class DeliveryControl(ControlBase):
@@ -75,6 +77,7 @@ class DeliveryControl(ControlBase):
         *,
         team: str = "",
         channel: str = "",
+        thread: str = "",
         times: int | None = 1,
         on_calls: Sequence[int] = (),
         error: str = "",
@@ -82,7 +85,7 @@ class DeliveryControl(ControlBase):
         retry_after: int | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """Make calls of a method (``*``: of any) fail.
+        """Make calls of a method (``*``: of any) fail, in a channel or about a thread if given.
 
         ``times`` first matching calls fail (None: all), or those numbered in ``on_calls`` from
         1. ``ratelimited`` without ``retry_after`` carries no header; ``error`` answers ok: false
@@ -92,10 +95,24 @@ class DeliveryControl(ControlBase):
         """
         team_id = self.find_team(team).team_id if team else ""
         channel_id = self.find_channel(channel, team).channel_id if channel else ""
-        fault = Fault(method, kind, team_id, channel_id, times, frozenset(on_calls))
+        fault = Fault(method, kind, team_id, channel_id, thread, times, frozenset(on_calls))
         fault.error, fault.status = error, status
         fault.retry_after, fault.seconds = retry_after, seconds
         self.world.limits.faults.append(fault)
+
+    def before_call(
+        self, method: str, operation: str, parameters: Json, *, on_call: int = 1
+    ) -> None:
+        """Run an act right before the nth next call of a method is answered.
+
+        So ``before_call("users.conversations", "leave", {...}, on_call=2)`` lets a person leave
+        between the first and the second look at their channels.
+        """
+        act = getattr(self, operation, None)
+        if operation.startswith("_") or act is None or inspect.iscoroutinefunction(act):
+            raise ControlError(f"{operation!r} is no act; give one like leave, delete or edit.")
+        inspect.signature(act).bind(**parameters)
+        self.world.interventions.append(Intervention(method, on_call, partial(act, **parameters)))
 
     def clear_faults(self) -> None:
         """Nothing fails any more; paces and caps stay."""

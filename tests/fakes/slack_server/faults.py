@@ -6,6 +6,7 @@ Times come in as arguments; nothing here reads a clock.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -49,9 +50,18 @@ PAGE_CAPS: dict[Tier, dict[str, int]] = {
 }
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a call is about; "" where it says nothing. ``thread_ts`` is any ts it names."""
+
+    team_id: str = ""
+    channel_id: str = ""
+    thread_ts: str = ""
+
+
 @dataclass
 class Fault:
-    """One scripted fault; ``team_id`` and ``channel_id`` "" match any.
+    """One scripted fault; ``team_id``, ``channel_id`` and ``thread_ts`` "" match any.
 
     ``on_calls`` are ordinals, from 1, of the matching calls since the fault was set; without
     them the first ``times`` matching calls fail, or all with None.
@@ -61,6 +71,7 @@ class Fault:
     kind: FaultKind
     team_id: str = ""
     channel_id: str = ""
+    thread_ts: str = ""
     times: int | None = 1
     on_calls: frozenset[int] = frozenset()
     error: str = ""
@@ -69,12 +80,13 @@ class Fault:
     seconds: float = 0.0
     seen: int = field(default=0)
 
-    def matches(self, method: str, team_id: str, channel_id: str) -> bool:
+    def matches(self, method: str, place: Place) -> bool:
         """Whether a call is one that this fault is about."""
         return (
             self.method in ("*", method)
-            and self.team_id in ("", team_id)
-            and self.channel_id in ("", channel_id)
+            and self.team_id in ("", place.team_id)
+            and self.channel_id in ("", place.channel_id)
+            and self.thread_ts in ("", place.thread_ts)
         )
 
     def strikes(self) -> bool:
@@ -83,6 +95,23 @@ class Fault:
         if self.on_calls:
             return self.seen in self.on_calls
         return self.times is None or self.seen <= self.times
+
+
+@dataclass
+class Intervention:
+    """An act of somebody at the moment of the ``calls_left``-th next call of a method."""
+
+    method: str
+    calls_left: int
+    act: Callable[[], object]
+
+    def notice(self, method: str) -> None:
+        """Count a call and act when it is the one."""
+        if method != self.method:
+            return
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            self.act()
 
 
 @dataclass
@@ -127,13 +156,13 @@ class Limits:
         self.paces[method, team_id] = (calls, per_seconds)
         self.buckets.clear()
 
-    def fault_for(self, method: str, team_id: str, channel_id: str) -> Fault | None:
+    def fault_for(self, method: str, place: Place) -> Fault | None:
         """The first fault that strikes. Faults with ``times`` take turns: the next one counts
         only the calls that those before it let pass."""
         striking: Fault | None = None
         for fault in self.faults:
             waits_its_turn = striking is not None and not fault.on_calls
-            if waits_its_turn or not fault.matches(method, team_id, channel_id):
+            if waits_its_turn or not fault.matches(method, place):
                 continue
             if fault.strikes() and striking is None:
                 striking = fault

@@ -12,7 +12,7 @@ from tests.fakes.slack_server import (
     methods_surfaces,
 )
 from tests.fakes.slack_server.api_call import ApiCall
-from tests.fakes.slack_server.faults import LATE_FAULTS, Fault
+from tests.fakes.slack_server.faults import LATE_FAULTS, Fault, Place
 from tests.fakes.slack_server.records import Call
 from tests.fakes.slack_server.state import Installation, Json, SlackError, Team
 from tests.fakes.slack_server.world import World
@@ -62,6 +62,8 @@ class Reply:
 
 def answer(world: World, method: str, arguments: Json, token: str) -> Reply:
     """Answer one call and record it."""
+    for intervention in world.interventions:
+        intervention.notice(method)
     installation = _bearer(world, token)
     team = _team(world, installation, arguments)
     team_id = team.team_id if team else ""
@@ -79,8 +81,9 @@ def answer(world: World, method: str, arguments: Json, token: str) -> Reply:
 def _answered(
     world: World, method: str, arguments: Json, token: str, team_id: str
 ) -> tuple[Reply, list[str]]:
-    channel_id = str(arguments.get("channel", ""))
-    fault = world.limits.fault_for(method, team_id, channel_id)
+    named_ts = str(arguments.get("ts") or arguments.get("thread_ts") or "")
+    place = Place(team_id, str(arguments.get("channel", "")), named_ts)
+    fault = world.limits.fault_for(method, place)
     if fault and fault.kind not in LATE_FAULTS:
         return _faulty(fault), []
     wait = world.limits.retry_after(method, team_id, world.now())

@@ -8,7 +8,7 @@ from random import Random
 from typing import Protocol
 
 from tests.fakes.slack_server.delivery_settings import Addresses, DeliverySettings
-from tests.fakes.slack_server.faults import Limits
+from tests.fakes.slack_server.faults import Intervention, Limits
 from tests.fakes.slack_server.identifiers import MICROSECONDS, derived_id, ts_of
 from tests.fakes.slack_server.records import Call
 from tests.fakes.slack_server.state import (
@@ -58,6 +58,7 @@ class World:
     limits: Limits = field(default_factory=Limits)
     addresses: Addresses = field(default_factory=Addresses)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    interventions: list[Intervention] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     event_contexts: dict[str, list[Installation]] = field(default_factory=dict)
     last_event: int = 0
