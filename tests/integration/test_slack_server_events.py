@@ -222,3 +222,30 @@ async def test_leaving_the_workspace_is_told_and_ends_all_events(harbour: Harbou
 
     assert [event["type"] for event in events] == ["tokens_revoked", "app_uninstalled"]
     assert events[0]["tokens"]["bot"] == [harbour.installation.bot_user_id]
+
+
+async def test_a_channel_of_two_workspaces_with_the_app_brings_one_envelope(
+    harbour: Harbour,
+) -> None:
+    control = harbour.control
+    lighthouse = control.add_team("Lighthouse")
+    other = control.install(team="Lighthouse")
+    channel = control.find_channel("engineering", "Harbour").channel_id
+    control.share_channel(channel, "Lighthouse")
+    control.join(channel, other.bot_user_id)
+    await control.settle()
+    before = len(harbour.app.received)
+    control.post(channel, "Ines", "hello")
+    await control.settle()
+
+    (envelope,) = [one.json for one in harbour.app.received[before:]]
+    listed = await harbour.client.api_call(
+        "apps.event.authorizations.list",
+        params={"event_context": envelope["event_context"]},
+        headers={"Authorization": f"Bearer {harbour.slack.app.app_token}"},
+    )
+
+    home = control.find_team("Harbour").team_id
+    assert (envelope["team_id"], envelope["is_ext_shared_channel"]) == (home, True)
+    assert [one["team_id"] for one in envelope["authorizations"]] == [home]
+    assert [one["team_id"] for one in listed["authorizations"]] == [home, lighthouse.team_id]
