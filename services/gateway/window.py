@@ -33,6 +33,8 @@ READ_SECONDS = 15.0
 WRITE_SECONDS = 120.0
 # The newest messages are kept. 2,000 messages of a busy team are about a week.
 MOST_MESSAGES = 2_000
+# What the answer stage is sent at once.
+MOST_BYTES = 16 * 1024 * 1024
 PAGE_SIZE = 500
 CATCH_UP_DAYS = 7
 WINDOW_TRUNCATED = "window_truncated"
@@ -151,7 +153,7 @@ async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> T
     """The window's newest messages, oldest first."""
     newest_first: list[corpus_pb2.Message] = []
     token, reason = "", ""
-    while len(newest_first) < MOST_MESSAGES:
+    while len(newest_first) < MOST_MESSAGES and _bytes(newest_first) < MOST_BYTES:
         page = await _page(window, token, PAGE_SIZE, stages, deadline)
         newest_first += page.messages
         token, reason = page.next_page_token, page.reason
@@ -159,6 +161,10 @@ async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> T
             break
     kept = newest_first[:MOST_MESSAGES]
     return Timeline(tuple(reversed(kept)), bool(token), scope_of(window.narrowing), reason)
+
+
+def _bytes(messages: Iterable[corpus_pb2.Message]) -> int:
+    return sum(message.ByteSize() for message in messages)
 
 
 def scope_of(narrowing: corpus_pb2.Filter) -> str:

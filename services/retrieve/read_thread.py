@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.corpus import Message, QueryContext
-from services.retrieve.stored_messages import STATEMENTS, load_messages
+from services.retrieve.stored_messages import STATEMENTS, fitting, load_messages
 from services.runtime import db
 from services.runtime.errors import not_found
 
@@ -11,7 +11,7 @@ MAX_MESSAGES = 1_000
 
 
 async def read_thread(pool: db.Pool, context: QueryContext, message_id: str) -> list[Message]:
-    """The thread of a message, root first, then the replies; at most 1,000.
+    """The thread of a message, root first, then the replies; at most 1,000 or 16 MiB of text.
 
     Raises CallError NOT_FOUND, worded the same whether the thread does not exist or may not be
     read.
@@ -34,4 +34,4 @@ async def _read(connection: db.Connection, context: QueryContext, message_id: st
     }
     rows = await db.fetch_all(connection, STATEMENTS["thread_of"], parameters)
     stored = await load_messages(connection, context, [row[0] for row in rows])
-    return [found.message for found in stored]
+    return fitting([found.message for found in stored])

@@ -15,7 +15,7 @@ from typing import Any
 from services.corpus import Filter, Message, QueryContext
 from services.retrieve.context import NOTHING_READABLE
 from services.retrieve.scope import Scope, Unresolved, resolve_scope
-from services.retrieve.stored_messages import STATEMENTS, load_messages
+from services.retrieve.stored_messages import STATEMENTS, fitting, load_messages
 from services.runtime import db
 from services.runtime.errors import invalid
 
@@ -46,7 +46,7 @@ class Page:
 async def read_timeline(
     pool: db.Pool, context: QueryContext, narrowing: Filter, wanted: PageRequest
 ) -> Page:
-    """A page of what the context may read.
+    """A page of what the context may read; a shorter one where its texts exceed 16 MiB.
 
     Raises CallError INVALID_ARGUMENT for a size out of range or a token of another timeline.
     """
@@ -64,9 +64,10 @@ async def read_timeline(
         name = "timeline_backwards" if wanted.newest_first else "timeline_forwards"
         rows = await db.fetch_all(connection, STATEMENTS[name], parameters)
         messages = await _load(connection, scope, [row[0] for row in rows[:size]])
+    is_last = len(messages) == len(rows)
     return Page(
         messages=messages,
-        next_token=_token(messages[-1], wanted.newest_first) if len(rows) > size else "",
+        next_token="" if is_last else _token(messages[-1], wanted.newest_first),
         reason="" if messages or wanted.token else NOTHING_POSTED,
         newest_at=newest_at,
     )
@@ -76,7 +77,7 @@ async def _load(
     connection: db.Connection, scope: Scope, message_ids: list[str]
 ) -> tuple[Message, ...]:
     stored = await load_messages(connection, scope.context, message_ids)
-    return tuple(found.message for found in stored)
+    return tuple(fitting([found.message for found in stored]))
 
 
 async def _newest_at(connection: db.Connection, context: QueryContext) -> datetime | None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 
 from psycopg.rows import TupleRow
 
 from services.corpus import Message, QueryContext
 from services.retrieve.permalinks import permalink
 from services.runtime import db, sql
+
+# As many characters as the lexical arm indexes. Slack's own messages end at 40,000.
+MAX_TEXT_CHARACTERS = 100_000
+CUT_NOTE = " …(cut)"
+# A reply of many long messages stays well under what a connection carries.
+MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 STATEMENTS = sql.load("services.retrieve", "messages.sql")
 
@@ -26,16 +33,34 @@ class StoredMessage:
 async def load_messages(
     connection: db.Connection, context: QueryContext, message_ids: Sequence[str]
 ) -> list[StoredMessage]:
-    """The messages that exist for the context, in the order of the ids, each once."""
+    """The messages that exist for the context, in the order of the ids, each once.
+
+    A text of more than 100,000 characters is cut and says so; its hash is the whole text's.
+    """
     parameters = {
         "workspace_id": context.workspace_id,
         "source": context.source.value,
         "channel_ids": list(context.channel_ids),
         "message_ids": list(message_ids),
+        "text_characters": MAX_TEXT_CHARACTERS + 1,
     }
     rows = await db.fetch_all(connection, STATEMENTS["read_messages"], parameters)
     found = {row[0]: _stored(row, context.workspace_id) for row in rows}
     return [found[wanted] for wanted in dict.fromkeys(message_ids) if wanted in found]
+
+
+def fitting(messages: Sequence[Message]) -> list[Message]:
+    """The first of the messages that one reply carries; one at least, if there is one."""
+    total = accumulate(len(message.text.encode()) for message in messages)
+    return [
+        message
+        for position, (message, size) in enumerate(zip(messages, total, strict=True))
+        if position == 0 or size <= MAX_REPLY_BYTES
+    ]
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_CHARACTERS else text[:MAX_TEXT_CHARACTERS] + CUT_NOTE
 
 
 def _stored(row: TupleRow, workspace_id: str) -> StoredMessage:
@@ -63,7 +88,7 @@ def _stored(row: TupleRow, workspace_id: str) -> StoredMessage:
         author_name=author_name,
         posted_at=posted_at,
         edited_at=edited_at,
-        text=text,
+        text=_shown(text),
         thread_root_id=thread_root_id,
         permalink=permalink(message_id, thread_root_id, domain),
         content_sha256=content_sha256,

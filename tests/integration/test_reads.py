@@ -13,6 +13,7 @@ from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant, timestamp
+from services.retrieve.stored_messages import CUT_NOTE, MAX_REPLY_BYTES, MAX_TEXT_CHARACTERS
 from services.runtime.errors import from_rpc_error
 from tests.conftest import Serve
 from tests.integration.retrieve_stage import Stub, reader, retrieve_stage
@@ -277,3 +278,56 @@ async def test_a_page_size_out_of_range_is_refused(stub: Stub) -> None:
         with pytest.raises(grpc.RpcError) as raised:
             await stub.ReadTimeline(timeline("C1", page_size=size))
         assert "page_size" in from_rpc_error(raised.value).message
+
+
+@pytest.fixture
+def pasted_logs(seed: Seed) -> list[str]:
+    """Eighty messages of 7 MB each in one thread: more than any reply can carry."""
+    seed.channel("C3", "logs")
+    log = "日誌 " * 1_000_000
+    message_ids = [f"slack:T1:C3:17883000{number:02}.000100" for number in range(80)]
+    for number, message_id in enumerate(message_ids):
+        seed.message(
+            message_id,
+            log,
+            channel_id="C3",
+            posted_at=at(100 + number),
+            root_id=message_ids[0],
+            indexed=False,
+        )
+    return message_ids
+
+
+async def test_a_text_of_megabytes_is_cut_and_keeps_the_hash_of_the_whole(
+    stub: Stub, seed: Seed, pasted_logs: list[str]
+) -> None:
+    [message] = await read(stub, pasted_logs[:1], "C3")
+    assert len(message.text) == MAX_TEXT_CHARACTERS + len(CUT_NOTE)
+    assert message.text.endswith(CUT_NOTE)
+    stored = "SELECT content_sha256 FROM messages WHERE message_id = %s"
+    [row] = seed.connection.execute(stored, (message.message_id,)).fetchall()
+    assert message.content_sha256 == row[0]
+
+
+async def test_pages_of_long_messages_are_shorter_and_miss_nothing(
+    stub: Stub, pasted_logs: list[str]
+) -> None:
+    found: list[str] = []
+    sizes: list[int] = []
+    token = ""
+    while not sizes or token:
+        page = await stub.ReadTimeline(timeline("C3", page_size=50, page_token=token))
+        found += ids(page)
+        sizes.append(page.ByteSize())
+        token = page.next_page_token
+    assert found == pasted_logs
+    assert max(sizes) < MAX_REPLY_BYTES + 1_000_000
+
+
+async def test_a_thread_of_long_messages_shows_its_beginning(
+    stub: Stub, pasted_logs: list[str]
+) -> None:
+    request = retrieve_pb2.ReadThreadRequest(context=reader("C3"), message_id=pasted_logs[-1])
+    opened = ids(await stub.ReadThread(request))
+    assert opened == pasted_logs[: len(opened)]
+    assert len(opened) > 1

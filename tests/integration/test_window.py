@@ -107,6 +107,14 @@ async def test_a_long_window_keeps_its_newest_messages_and_says_so(callers: Call
     assert list(text.degraded) == ["window_truncated"]
 
 
+async def test_a_window_of_long_messages_keeps_what_one_request_carries(callers: Callers) -> None:
+    messages = [message(number, "Long line. " * 4_000) for number in range(1_500)]
+    async with served(script_of(*messages), callers) as stages:
+        text = await summarise(window(), stages, soon())
+    assert 0 < text.messages_read < len(messages)
+    assert list(text.degraded) == ["window_truncated"]
+
+
 async def test_a_window_of_exactly_the_limit_is_not_called_truncated(callers: Callers) -> None:
     messages = [message(number, f"Line {number}.") for number in range(MOST_MESSAGES)]
     async with served(script_of(*messages), callers) as stages:

@@ -9,7 +9,7 @@ SELECT
     COALESCE(NULLIF(m.author_name, ''), NULLIF(p.display_name, ''), m.author_id),
     m.posted_at,
     m.edited_at,
-    m.text,
+    left(m.text, %(text_characters)s),
     m.thread_root_id,
     m.content_sha256,
     m.is_bot,
