@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -77,8 +78,13 @@ class Running:
 
 
 def free_port_base() -> int:
-    """A PORT_BASE whose seven ports are free."""
-    for base in range(20_000 + os.getpid() % 200 * 100, 60_000, 10):
+    """A PORT_BASE whose seven ports are free.
+
+    Below 32,768, where systems begin to take ports for outgoing connections: one of those would
+    be taken between this look and the start.
+    """
+    first = 12_000 + os.getpid() % 200 * 100
+    for base in itertools.chain(range(first, 32_000, 10), range(12_000, first, 10)):
         if all(_is_free(base + offset) for offset in range(7)):
             return base
     raise AssertionError("no seven free ports in a row")
@@ -111,7 +117,12 @@ def beacon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _quiet(_: str) -> None:

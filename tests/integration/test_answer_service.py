@@ -146,6 +146,8 @@ async def test_the_request_carries_the_rules_the_evidence_and_no_storage(
         "Thursday [synthetic: ops: p99].",
         "Thursday.",
         f'Bartek said "deploy window is on Friday" [{P2}].',
+        f'Bartek said "deploy window is Tuesday" [{P2}].',
+        f'Ines said "deploy window moved to Tuesday" [{P1}] [{P2}].',
         Refusal(),
         Incomplete("Thursday", "content_filter"),
     ],
