@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
 from services.ingest.identifiers import storable_id
-from services.ingest.markup import plain, storable
+from services.ingest.markup import one_line, plain, storable
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def author_of(record: Json, directory: Directory) -> Author:
     known_name = directory.person_name(author_id)
     name = (posted_name or known_name or own_name) if is_bot else (known_name or own_name)
     team_id = string(record.get("user_team")) or string(user.get("team"))
-    return Author(author_id, _clean(name), _clean(team_id), is_bot)
+    return Author(author_id, one_line(name), _clean(team_id), is_bot)
 
 
 def child(record: Json, key: str) -> Json:

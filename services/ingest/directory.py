@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from services.ingest.identifiers import storable_id
-from services.ingest.markup import storable
+from services.ingest.markup import one_line, storable
 
 PRIVATE_CHANNEL = "private channel"
 
@@ -83,8 +83,9 @@ def read_person(entry: object) -> Person | None:
     profile = entry.get("profile")
     profile = profile if isinstance(profile, dict) else {}
     person_id = storable_id(_text(entry, "id"))
-    real_name = _text(profile, "real_name") or _text(entry, "real_name")
-    display_name = _text(profile, "display_name") or real_name or _text(entry, "name")
+    real_name = one_line(_text(profile, "real_name") or _text(entry, "real_name"))
+    display_name = one_line(_text(profile, "display_name")) or real_name
+    display_name = display_name or one_line(_text(entry, "name"))
     return Person(
         person_id=person_id,
         display_name=display_name or person_id,
@@ -105,7 +106,7 @@ def read_channel(entry: object, kind: ChannelKind) -> Channel | None:
     name = "" if kind is ChannelKind.DIRECT else _text(entry, "name")
     return Channel(
         channel_id=storable_id(_text(entry, "id")),
-        name=name or _text(entry, "name_normalized"),
+        name=one_line(name or _text(entry, "name_normalized")),
         kind=kind,
         is_archived=entry.get("is_archived") is True,
         member_ids=tuple(storable_id(member) for member in members if isinstance(member, str)),

@@ -13,7 +13,7 @@ from services.ingest.generations import following
 from services.ingest.identifiers import storable_id
 from services.ingest.import_parts import LeftOut, RawRecord
 from services.ingest.listing import ChannelRow, Folders, PersonRow
-from services.ingest.markup import storable
+from services.ingest.markup import one_line
 from services.ingest.read_batch import ReadBatch, Reader, read_batch
 from services.ingest.records import IncomingMessage, Place
 from services.ingest.resources import Resources
@@ -101,14 +101,14 @@ def _add_place(state: ImportState, folder: str) -> list[ChannelRow]:
     channel_id = state.folders.channel_id(folder)
     if channel_id is None:
         channel_id = storable_id(folder)
-        added.append(ChannelRow(channel_id, storable(folder), ChannelKind.PRIVATE, False, ""))
+        added.append(ChannelRow(channel_id, one_line(folder), ChannelKind.PRIVATE, False, ""))
         state.folders.add(folder, channel_id)
         state.tally.private_folders.append(channel_id)
     channel = state.directory.channels.get(channel_id)
     state.places[folder] = Place(
         team_id=state.workspace.team_id,
         channel_id=channel_id,
-        channel_name=channel.name if channel else storable(folder),
+        channel_name=channel.name if channel else one_line(folder),
         directory=state.directory,
         index_bots=state.workspace.index_bots,
     )
@@ -144,11 +144,12 @@ def _guests(state: ImportState, messages: Iterable[IncomingMessage]) -> list[Per
             continue
         known = state.directory.people.get(author_id)
         if known is None or known.person_id != author_id:
-            guests.setdefault(author_id, _guest(message))
+            guests.setdefault(author_id, guest_of(message))
     return list(guests.values())
 
 
-def _guest(message: IncomingMessage) -> PersonRow:
+def guest_of(message: IncomingMessage) -> PersonRow:
+    """An author whom only a message names."""
     return PersonRow(
         person_id=message.author_id,
         display_name=message.author_name,

@@ -19,7 +19,7 @@ from services.ingest.directory import (
     read_person,
 )
 from services.ingest.identifiers import storable_id
-from services.ingest.markup import storable
+from services.ingest.markup import one_line, storable
 from services.ingest.records import decode_json
 
 
@@ -177,7 +177,7 @@ class Folders:
 
 def folder_key(name: str) -> str:
     """Composed Unicode: some systems store folder names decomposed."""
-    return unicodedata.normalize("NFC", storable(name))
+    return unicodedata.normalize("NFC", one_line(name))
 
 
 def team_of_records(records: Iterable[bytes]) -> str:

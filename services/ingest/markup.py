@@ -24,6 +24,9 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s<>]+")
 _ANY_TOKEN = re.compile(_TOKEN, re.IGNORECASE)
 _PASTED_TOKEN = re.compile(r"xox[a-z](?:\.xox[a-z])*-(?=[\w\-]*\d)[\w\-]{8,}", re.IGNORECASE)
 
+# Controls, line and paragraph separators, embeddings, overrides and isolates.
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,6 +45,14 @@ class Names(Protocol):
 def storable(text: str) -> str:
     """A text that PostgreSQL and UTF-8 accept: without NUL, lone surrogates replaced by ``?``."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(name: str) -> str:
+    """A name as one storable line: controls and marks that turn the reading direction go.
+
+    Names stand in headers that say who wrote what and where; none may begin a line of its own.
+    """
+    return " ".join(_NOT_IN_NAMES.sub(" ", storable(name)).split())
 
 
 def without_tokens(text: str) -> str:

@@ -12,7 +12,7 @@ from services.ingest.authors import author_of, child
 from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
 from services.ingest.identifiers import storable_id
-from services.ingest.markup import storable, without_tokens
+from services.ingest.markup import one_line, storable, without_tokens
 from services.ingest.message_text import file_title, files_of, readable_text
 from services.ingest.threads import root_ts
 from services.ingest.timestamps import exact_ts, instant_of, iso_instant
@@ -275,9 +275,9 @@ def _message_of_line(line: Json) -> IncomingMessage | Skipped:
         message_id=synthetic_message_id(channel_id, message_id),
         source=Source.SYNTHETIC,
         channel_id=channel_id,
-        channel_name=channel,
+        channel_name=one_line(channel),
         author_id=storable_id(author),
-        author_name=author,
+        author_name=one_line(author),
         posted_at=posted_at,
         text=text,
         thread_root_id=synthetic_message_id(

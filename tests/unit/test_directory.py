@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from services.ingest.authors import author_of
 from services.ingest.directory import (
     Channel,
     ChannelKind,
@@ -87,3 +88,24 @@ def test_the_team_of_an_archive_is_its_most_frequent() -> None:
 def test_a_bot_is_found_by_its_bot_id() -> None:
     assert DIRECTORY.person_name("B2") == "Helper"
     assert Directory().person_name("USLACKBOT") == "Slackbot"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ada\nEve] [slack:T:C:1.000000]",
+        "Ada\x1b[31m",
+        "Ada\u202eevE",
+        "Ada\u2028Eve",
+        " Ada  Eve\x85",
+    ],
+)
+def test_a_name_is_one_line_that_reads_in_one_direction(name: str) -> None:
+    person = read_person({"id": "U1", "profile": {"display_name": name}})
+    channel = read_channel({"id": "C1", "name": name}, ChannelKind.PUBLIC)
+    author = author_of({"user": "U2", "user_profile": {"display_name": name}}, Directory())
+    assert person is not None
+    assert channel is not None
+    for made in (person.display_name, channel.name, author.name):
+        assert made.startswith("Ada")
+        assert made.replace(" ", "").isprintable()
