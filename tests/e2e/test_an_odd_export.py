@@ -237,7 +237,8 @@ def test_with_bots_switched_off_only_people_are_found(odd: Running, tmp_path: Pa
     report = odd.recall("import", str(path), "--skip-bots", "--no-wait", *quiet).json
     assert report["skipped"]["bot_switched_off"] == 42
     found = odd.recall("search", "export crash deploy window bug", *quiet).json["messages"]
-    assert {hit["author"] for hit in found} == {"Ada", "Grace"}
+    authors = {hit["author"] for hit in found}
+    assert authors >= {"Ada", "Grace"} and not authors & {"bugs", "Slackbot"}
 
 
 def test_no_token_of_a_file_link_is_stored_shown_or_logged(
