@@ -25,6 +25,8 @@ from services.cli.connection import (
 )
 from services.cli.import_archive import run_import
 from services.cli.operate import run_generations, run_status
+from services.cli.options import check_text, small_number
+from services.cli.terminal import printable
 from services.cli.window import run_catch_up, run_decisions, run_summary
 from services.runtime.callers import CallersFileError
 from services.runtime.config import ConfigError
@@ -33,12 +35,14 @@ from services.runtime.errors import CallError, from_rpc_error
 Run = Callable[[argparse.Namespace, Stack], Awaitable[int]]
 
 INTERRUPTED = 130
+_PATHS = ("path", "questions")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; every fault is one line on stderr."""
     options = parser().parse_args(arguments)
     try:
+        _check_texts(options)
         if options.command == "token":
             print(operator_token())
             return OK
@@ -59,6 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
 
 
+def _check_texts(options: argparse.Namespace) -> None:
+    """Raise UsageError for an argument that can not be sent. Paths may hold any bytes."""
+    for name, value in vars(options).items():
+        if name not in _PATHS:
+            check_text(name.replace("_", "-"), value)
+
+
 async def _run(run: Run, options: argparse.Namespace) -> int:
     async with connect() as stack:
         return await run(options, stack)
@@ -73,7 +84,9 @@ def parser() -> argparse.ArgumentParser:
     _add_import(commands)
     _add_question(commands, "ask", "answer a question", run_ask)
     search = _add_question(commands, "search", "find messages", run_search)
-    search.add_argument("--limit", type=int, default=0, help="messages wanted (default 12)")
+    search.add_argument(
+        "--limit", type=small_number, default=0, help="messages wanted (default 12)"
+    )
     for name, text, run in (
         ("catch-up", "tell what happened in a window (default: the last 7 days)", run_catch_up),
         ("summary", "summarise a window", run_summary),
@@ -147,7 +160,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
 
 
 def _fault(line: str, status: int) -> int:
-    print(line, file=sys.stderr)
+    print(printable(line), file=sys.stderr)
     return status
 
 

@@ -23,6 +23,7 @@ from services.cli.connection import (
     UsageError,
 )
 from services.cli.options import Question, filter_of, read_questions, reader_of
+from services.cli.terminal import show
 from services.runtime.errors import from_rpc_error, unavailable
 
 ASK_SECONDS = 90.0
@@ -35,14 +36,14 @@ async def run_ask(options: argparse.Namespace, stack: Stack) -> int:
     if options.questions:
         return await _run_file(options, lambda question: _ask_as_json(stack, question, options))
     question = _question(options)
-    show = sys.stderr.isatty() and not options.json
-    final = await _ask(stack, question, options.explain, show)
+    show_progress = sys.stderr.isatty() and not options.json
+    final = await _ask(stack, question, options.explain, show_progress)
     if options.json:
         _print_json(as_json.answer(final))
     else:
-        print(render.answer(final))
+        show(render.answer(final))
         if options.explain:
-            print("\n" + render.trace(final.trace))
+            show("\n" + render.trace(final.trace))
     return _STATUS.get(as_json.outcome_name(final.outcome), NOT_ANSWERED)
 
 
@@ -54,9 +55,9 @@ async def run_search(options: argparse.Namespace, stack: Stack) -> int:
     if options.json:
         _print_json(as_json.search_result(reply))
     else:
-        print(render.search_result(reply))
+        show(render.search_result(reply))
         if options.explain:
-            print("\n" + render.explanation(reply.explanation))
+            show("\n" + render.explanation(reply.explanation))
     return NOT_ANSWERED if reply.abstained else OK
 
 

@@ -20,6 +20,7 @@ from services.cli import as_json, render
 from services.cli.archive import ArchiveError, read_archive
 from services.cli.archive_entries import readable_name
 from services.cli.connection import BAD_USAGE, OK, UNAVAILABLE, Stack
+from services.cli.terminal import show
 from services.runtime.errors import unavailable
 
 POLL_SECONDS = 0.5
@@ -37,7 +38,7 @@ async def run_import(options: argparse.Namespace, stack: Stack) -> int:
         print(error, file=sys.stderr)
         return BAD_USAGE
     if not options.json:
-        print(render.import_report(report))
+        show(render.import_report(report))
     waited = OK if options.no_wait else await _wait_for_vectors(stack, report, options)
     if options.json:
         print(json.dumps(as_json.import_report(report), ensure_ascii=False, indent=2))

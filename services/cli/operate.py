@@ -9,6 +9,7 @@ from recall.gateway.v1 import gateway_pb2
 from recall.ingest.v1 import ingest_pb2
 from services.cli import as_json, render
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
+from services.cli.terminal import show
 
 STATUS_SECONDS = 20.0
 # A build answers when every chunk row is written; the vectors follow.
@@ -22,7 +23,7 @@ async def run_status(options: argparse.Namespace, stack: Stack) -> int:
     if options.json:
         print(json.dumps(as_json.status(reply), ensure_ascii=False, indent=2))
     else:
-        print(render.status(reply))
+        show(render.status(reply))
     return OK if all(stage.serving for stage in reply.stages) else UNAVAILABLE
 
 

@@ -15,6 +15,8 @@ from recall.gateway.v1 import gateway_pb2
 from services.cli.connection import UsageError
 from services.corpus import Filter, filter_to_proto
 
+_NUMBERS_END = 2**31
+
 
 @dataclass(frozen=True)
 class Question:
@@ -60,24 +62,41 @@ def parse_instant(name: str, value: str | None) -> datetime | None:
         return None
     try:
         parsed = datetime.fromisoformat(value)
-    except ValueError:
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise UsageError(f"{name} {value!r}: write a date such as 2026-08-03.") from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def check_text(where: str, value: object) -> None:
+    """Raise UsageError when a text, or one of a list of texts, holds half a character."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and text.encode("utf-8", "replace").decode() != text:
+            raise UsageError(f"{where} is not valid UTF-8 text.")
+
+
+def small_number(value: str) -> int:
+    """A whole number that a request can carry; argparse names the option when it is none."""
+    number = int(value)
+    if abs(number) >= _NUMBERS_END:
+        raise argparse.ArgumentTypeError(f"{value} is too large")
+    return number
 
 
 def _question(where: str, line: str, options: argparse.Namespace) -> Question:
     try:
         fields = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON ({error}).") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("question"), str):
         raise UsageError(f"{where}: needs a string field 'question'.")
+    for name, value in fields.items():
+        check_text(f"{where}: {name!r}", value)
     own = argparse.Namespace(**(vars(options) | _overrides(where, fields)))
     channels = fields.get("reader_channels", _split(options.reader_channels))
     return Question(
         question_id=str(fields.get("id", "")),
         text=fields["question"],
-        reader=_reader(fields.get("workspace", options.workspace), channels),
+        reader=_reader(own.workspace, channels),
         narrowing=filter_of(own),
     )
 
@@ -87,7 +106,7 @@ def _overrides(where: str, fields: dict[str, Any]) -> dict[str, str]:
     if channels is not None and not _is_names(channels):
         raise UsageError(f"{where}: 'reader_channels' must be a list of channel ids.")
     found = {}
-    for name in ("channel", "after", "before", "author"):
+    for name in ("channel", "after", "before", "author", "workspace"):
         value = fields.get(name)
         if value is not None and not isinstance(value, str):
             raise UsageError(f"{where}: {name!r} must be a string.")

@@ -9,6 +9,7 @@ from recall.gateway.v1 import gateway_pb2
 from services.cli import as_json, render
 from services.cli.connection import NOT_ANSWERED, OK, SOURCES_ONLY, Stack
 from services.cli.options import filter_of, reader_of
+from services.cli.terminal import show
 
 WINDOW_SECONDS = 180.0
 _STATUS = {"answered": OK, "sources_only": SOURCES_ONLY}
@@ -42,5 +43,5 @@ def _print(
     if options.json:
         print(json.dumps(as_json.window(window) | more, ensure_ascii=False, indent=2))
     else:
-        print(render.window(window))
+        show(render.window(window))
     return _STATUS.get(as_json.outcome_name(window.outcome), NOT_ANSWERED)

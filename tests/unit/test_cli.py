@@ -17,9 +17,10 @@ from recall.ingest.v1 import ingest_pb2
 from recall.rerank.v1 import rerank_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.cli import as_json, render
-from services.cli.__main__ import parser
+from services.cli.__main__ import main, parser
 from services.cli.connection import BAD_USAGE, UNAVAILABLE, UsageError, explain_failure
 from services.cli.options import filter_of, parse_instant, read_questions, reader_of
+from services.cli.terminal import printable
 from services.corpus import timestamp
 from services.runtime.errors import CallError, invalid
 
@@ -213,3 +214,57 @@ def test_failures_become_one_line_and_the_right_exit_status(
     shown, given = explain_failure(error)
     assert line in shown
     assert given == status
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("two\nlines\tand a tab, é 東 🎉", "two\nlines\tand a tab, é 東 🎉"),
+        ("\x1b]0;title\x07\x1b[31mred", "\ufffd]0;title\ufffd\ufffd[31mred"),
+        ("\x9b31m \r\x7f \u202eevil", "\ufffd31m \ufffd\ufffd \ufffdevil"),
+    ],
+)
+def test_a_terminal_shows_what_others_wrote_and_never_obeys_it(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "caf\udce9"),
+        ("search", "x", "--workspace", "\udcff"),
+        ("catch-up", "--channel", "\udcff"),
+        ("ask", "x", "--after", "0001-01-01T00:00:00+14:00"),
+    ],
+)
+def test_an_argument_that_can_not_be_sent_is_bad_usage(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == BAD_USAGE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_number_too_large_for_a_request_is_bad_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["search", "x", "--limit", "99999999999"])
+    assert raised.value.code == BAD_USAGE
+    assert "--limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"question": "\\ud800"}',
+        '{"id": "\\ud800", "question": "x"}',
+        '{"question": "x", "reader_channels": ["\\ud800"]}',
+        '{"question": "x", "workspace": 5}',
+        "[" * 100_000,
+    ],
+)
+def test_a_line_of_questions_that_can_not_be_sent_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text(line)
+    with pytest.raises(UsageError, match=r"questions.jsonl:1"):
+        list(read_questions(path, options("ask", "--questions", str(path))))
