@@ -1,7 +1,8 @@
 """Peak memory of processes, from /proc.
 
-Two figures. ``resident``: the most that was ever resident, as the kernel counts it (VmHWM); it
-misses nothing between samples, and holds memory that several processes share in each of them.
+Two figures. ``resident``: the most that was resident since ``forget_peak``, as the kernel counts it
+(VmHWM); it misses nothing between samples, and holds memory that several processes share in each
+of them.
 ``proportional``: the sum over a group in which shared pages count once (Pss), at the worst sample.
 """
 
@@ -30,7 +31,7 @@ class Peak:
         count, proportional = 0, 0
         for pid in pids:
             count += 1
-            self.resident = max(self.resident, _field(pid, "status", "VmHWM:"))
+            self.resident = max(self.resident, peak_of(pid))
             proportional += _field(pid, "smaps_rollup", "Pss:")
         self.processes = max(self.processes, count)
         self.proportional = max(self.proportional, proportional)
@@ -60,6 +61,16 @@ class Watch:
         while not done.wait(SAMPLE_SECONDS):
             for name, pids in groups().items():
                 self.peaks.setdefault(name, Peak()).add(pids)
+
+
+def peak_of(pid: int) -> int:
+    """The most that a process had resident, in bytes; 0 when it is gone."""
+    return _field(pid, "status", "VmHWM:")
+
+
+def forget_peak(pid: int) -> None:
+    """Let the kernel count a process's peak from now on. Raises OSError where it may not."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", "utf-8")
 
 
 def children_of(parent: int) -> list[int]:
