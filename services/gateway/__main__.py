@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import grpc
+import structlog
+from starlette.routing import Route
 
 from recall.gateway.v1 import gateway_pb2_grpc
-from services.gateway.clients import Stages
-from services.gateway.config import CALLER_NAME, Config, read_config
+from services.gateway.clients import Stages, connect
+from services.gateway.config import Config, SlackSettings, read_config
 from services.gateway.directory import Directory
 from services.gateway.grpc_service import SERVICE_NAME, RecallService
 from services.gateway.http import Demo, Limits, create_app
 from services.gateway.http_server import serving_http
+from services.gateway.slack.edge import Door, slack_routes
 from services.runtime.callers import FILE_NAME, Callers
-from services.runtime.client import Peer
 from services.runtime.config import Settings
 from services.runtime.server import Servicers, exit_with_faults, run
+
+log = structlog.get_logger("gateway")
 
 
 def main() -> None:
@@ -29,9 +33,9 @@ def main() -> None:
 
     @asynccontextmanager
     async def assemble() -> AsyncIterator[Servicers]:
-        stages = connect(config, callers)
+        stages = connect(config.targets, callers)
         directory = Directory(stages, time.monotonic)
-        app = create_app(demo_of(config, stages, directory))
+        app = create_app(demo_of(config, stages, directory), doors_of(config.slack, stages))
         service = RecallService(stages, directory)
 
         def register(server: grpc.aio.Server) -> None:
@@ -44,13 +48,12 @@ def main() -> None:
     run("gateway", config.grpc, callers, assemble)
 
 
-def connect(config: Config, callers: Callers) -> Stages:
-    """The stages, called with the gateway's own token."""
-
-    def token() -> str:
-        return callers.token_of(CALLER_NAME)
-
-    return Stages(**{name: Peer(target, token) for name, target in config.targets.items()})
+def doors_of(slack: SlackSettings, stages: Stages) -> Sequence[Route]:
+    """Slack's doors, when there is a secret to check its signatures with."""
+    if not slack.signing_secret:
+        log.info("slack doors are off", remedy="set RECALL_SLACK_SIGNING_SECRET")
+        return ()
+    return slack_routes(Door(slack.signing_secret, stages, time.time))
 
 
 def demo_of(config: Config, stages: Stages, directory: Directory) -> Demo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,9 +12,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from recall.answer.v1 import answer_pb2_grpc
 from recall.error.v1 import error_pb2
-from recall.ingest.v1 import ingest_pb2_grpc
+from recall.ingest.v1 import ingest_pb2_grpc, jobs_pb2_grpc, slack_pb2_grpc
 from recall.rerank.v1 import rerank_pb2_grpc
 from recall.retrieve.v1 import retrieve_pb2_grpc
+from services.gateway.config import CALLER_NAME
+from services.runtime.callers import Callers
 from services.runtime.client import Peer
 from services.runtime.errors import CallError, from_rpc_error, unavailable
 
@@ -73,6 +75,31 @@ class Stages:
         """IngestService."""
         return ingest_pb2_grpc.IngestServiceStub(self.ingest.channel())
 
+    @property
+    def jobs(self) -> jobs_pb2_grpc.JobServiceAsyncStub:
+        """JobService of ingest."""
+        return jobs_pb2_grpc.JobServiceStub(self.ingest.channel())
+
+    @property
+    def installations(self) -> slack_pb2_grpc.InstallationServiceAsyncStub:
+        """InstallationService of ingest."""
+        return slack_pb2_grpc.InstallationServiceStub(self.ingest.channel())
+
+    @property
+    def deliveries(self) -> slack_pb2_grpc.DeliveryServiceAsyncStub:
+        """DeliveryService of ingest."""
+        return slack_pb2_grpc.DeliveryServiceStub(self.ingest.channel())
+
+    @property
+    def feedback(self) -> slack_pb2_grpc.FeedbackServiceAsyncStub:
+        """FeedbackService of ingest."""
+        return slack_pb2_grpc.FeedbackServiceStub(self.ingest.channel())
+
+    @property
+    def settings(self) -> slack_pb2_grpc.SettingsServiceAsyncStub:
+        """SettingsService of ingest."""
+        return slack_pb2_grpc.SettingsServiceStub(self.ingest.channel())
+
     def peer(self, stage: str) -> Peer:
         """The peer of one of ``STAGES``."""
         peers = {
@@ -93,6 +120,15 @@ class Stages:
         """Close this process's channels."""
         for stage in STAGES:
             await self.peer(stage).close()
+
+
+def connect(targets: Mapping[str, str], callers: Callers) -> Stages:
+    """The stages, called with the gateway's own token."""
+
+    def token() -> str:
+        return callers.token_of(CALLER_NAME)
+
+    return Stages(**{name: Peer(target, token) for name, target in targets.items()})
 
 
 async def reach(

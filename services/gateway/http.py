@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -82,10 +82,11 @@ class Demo:
     allowed_hosts: tuple[str, ...] = ()
 
 
-def create_app(demo: Demo) -> ASGIApp:
-    """The whole listener as an ASGI app."""
+def create_app(demo: Demo, slack_routes: Sequence[Route] = ()) -> ASGIApp:
+    """The whole listener as an ASGI app. Without routes of Slack its doors do not exist (404)."""
     page = _Page(demo)
     routes = [
+        *slack_routes,
         Route("/", page.index),
         Route("/api/ask", page.ask, methods=["POST"]),
         Route("/api/search", page.search),

@@ -30,15 +30,15 @@ class Asked:
     narrowing: corpus_pb2.Filter
 
 
-async def read_body(request: Request, seconds: float) -> bytes:
+async def read_body(request: Request, seconds: float, most_bytes: int = MOST_BODY_BYTES) -> bytes:
     """The body. Raises HTTPException 413 when it is too large and 408 when it is too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for part in request.stream():
                 body += part
-                if len(body) > MOST_BODY_BYTES:
-                    raise HTTPException(413, f"A question may have {MOST_BODY_BYTES} bytes.")
+                if len(body) > most_bytes:
+                    raise HTTPException(413, f"The body may have {most_bytes} bytes.")
     except TimeoutError:
         raise HTTPException(408, "The question did not arrive in time. Ask again.") from None
     return bytes(body)
