@@ -20,6 +20,8 @@ class Failure(Enum):
     INFRASTRUCTURE = "infrastructure"
     # Something a person must set, such as a key. Not counted, tried at a slow pace.
     SETUP = "setup"
+    # What was asked for can never be done. Counted, and not tried again.
+    PERMANENT = "permanent"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def next_run(
         return NextRun(attempts, min(CAP_SECONDS, retry_after_seconds))
     if failure is Failure.SETUP:
         return NextRun(attempts, SETUP_SECONDS * _share(jitter))
-    if attempts + 1 >= max_attempts:
+    if failure is Failure.PERMANENT or attempts + 1 >= max_attempts:
         return NextRun(attempts + 1, None)
     delay = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempts, 30))
     return NextRun(attempts + 1, delay * _share(jitter))

@@ -14,13 +14,14 @@ from services.runtime.server import Listener
 
 @dataclass(frozen=True)
 class IngestConfig:
-    """Where ingest listens, its home, its databases, its embedders."""
+    """Where ingest listens, its home, its databases, its embedders, how often a job may fail."""
 
     listener: Listener
     home: Path
     ingest_url: str
     queue_url: str
     embedding: EmbeddingSettings
+    job_max_attempts: int
 
 
 def read_config(environ: Mapping[str, str]) -> IngestConfig:
@@ -42,6 +43,7 @@ def read_config(environ: Mapping[str, str]) -> IngestConfig:
         ingest_url=ingest_url or db.url_as_role(owner_url, db.INGEST_ROLE),
         queue_url=queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
         embedding=read_settings(settings),
+        job_max_attempts=settings.integer("RECALL_JOB_MAX_ATTEMPTS", 8, low=1, high=1000),
     )
     settings.done()
     return config

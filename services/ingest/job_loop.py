@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import grpc
@@ -14,14 +13,13 @@ import structlog
 from recall.error.v1 import error_pb2
 from services.ingest import queue
 from services.ingest.backoff import Failure, next_run
-from services.ingest.queue import Job
+from services.ingest.queue import TERMS, Job, Terms
+from services.ingest.wakeups import ANY_KIND, POLL_SECONDS, Wakeups, woken_within
 from services.runtime import db
 from services.runtime.call import Call
 from services.runtime.errors import CallError
 from services.runtime.interceptors import as_call_error, call_in_progress
 
-# A wake-up can be lost with its connection; a job that waits for its time sends none.
-POLL_SECONDS = 1.0
 # At most the retry of an infrastructure failure, so that an outage's end is noticed as fast.
 DATABASE_AWAY_SECONDS = 2.0
 # What a job in progress gets to finish after SIGTERM; then its lease is released.
@@ -38,13 +36,18 @@ class JobLoop:
     """Runs jobs of the kinds it has handlers for until ``stop``. ``jitter`` gives [0, 1)."""
 
     def __init__(
-        self, pool: db.Pool, handlers: Mapping[str, Handler], jitter: Callable[[], float]
+        self,
+        pool: db.Pool,
+        handlers: Mapping[str, Handler],
+        jitter: Callable[[], float],
+        terms: Terms = TERMS,
     ) -> None:
         self._pool = pool
         self._handlers = handlers
         self._jitter = jitter
+        self._terms = terms
         self._stopping = asyncio.Event()
-        self._wake = asyncio.Event()
+        self._wakeups = Wakeups()
 
     async def run(self) -> None:
         """One slot for every kind there is a handler for, and one for the urgent kinds alone."""
@@ -56,32 +59,29 @@ class JobLoop:
     def stop(self) -> None:
         """Claim nothing more; a job in progress has ``GRACE_SECONDS`` to finish."""
         self._stopping.set()
-        self._wake.set()
+        self._wakeups.close()
 
-    def wake(self) -> None:
-        """Look for a job now instead of at the next poll."""
-        self._wake.set()
+    def wake(self, kind: str = ANY_KIND) -> None:
+        """Look for a job of this kind now instead of at the next poll."""
+        self._wakeups.wake(kind)
 
     async def _run_slot(self, kinds: Sequence[str]) -> None:
-        while not self._stopping.is_set():
-            self._wake.clear()
-            job = await self._claim(kinds)
-            if job is not None:
-                await self._run_job(job)
-            elif not self._stopping.is_set():
-                await self._wait(POLL_SECONDS)
+        with self._wakeups.waiting(kinds) as woken:
+            while not self._stopping.is_set():
+                woken.clear()
+                jobs, pause_seconds = await self._claim(kinds)
+                for job in jobs:
+                    await self._run_job(job)
+                if not jobs and not self._stopping.is_set():
+                    await woken_within(woken, pause_seconds)
 
-    async def _claim(self, kinds: Sequence[str]) -> Job | None:
+    async def _claim(self, kinds: Sequence[str]) -> tuple[list[Job], float]:
+        """A job, or how long to wait before the next look."""
         try:
-            return await queue.claim(self._pool, kinds)
+            return await queue.claim(self._pool, kinds, terms=self._terms), POLL_SECONDS
         except Exception as error:
             log.warning("can not claim", error=type(error).__name__)
-            await self._wait(DATABASE_AWAY_SECONDS)
-            return None
-
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            return [], DATABASE_AWAY_SECONDS
 
     async def _run_job(self, job: Job) -> None:
         log.info("claimed", job_id=job.job_id, kind=job.kind, claim=job.claim_number)
@@ -110,7 +110,7 @@ class JobLoop:
         while held:
             await asyncio.sleep(queue.HEARTBEAT_SECONDS)
             try:
-                held = await queue.heartbeat(self._pool, job)
+                held = await queue.heartbeat(self._pool, job, self._terms)
             except DATABASE_AWAY:
                 log.warning("heartbeat missed", job_id=job.job_id)
 
@@ -160,25 +160,9 @@ def failure_of(error: CallError) -> Failure:
         return Failure.INFRASTRUCTURE
     if error.reason == error_pb2.ERROR_REASON_EMBEDDER_UNAVAILABLE:
         return Failure.SETUP
+    if error.code is grpc.StatusCode.INVALID_ARGUMENT:
+        return Failure.PERMANENT
     return Failure.JOB
-
-
-async def listen(url: str, wake: Callable[[], None]) -> None:
-    """Call ``wake`` whenever a job is enqueued, until cancelled; reconnects by itself."""
-    while True:
-        with contextlib.suppress(psycopg.Error):
-            await _notifications(url, wake)
-        await asyncio.sleep(DATABASE_AWAY_SECONDS)
-
-
-async def _notifications(url: str, wake: Callable[[], None]) -> None:
-    async with await psycopg.AsyncConnection.connect(
-        url, autocommit=True, connect_timeout=db.CONNECT_SECONDS
-    ) as connection:
-        await connection.execute(b"LISTEN " + queue.CHANNEL.encode())
-        wake()
-        async for _ in connection.notifies():
-            wake()
 
 
 async def _cancelled(*tasks: asyncio.Task[None]) -> None:

@@ -3,7 +3,7 @@
 A claim is a lease of ten minutes that the holder renews every two seconds. A job whose holder was
 silent for five seconds is claimable at once; its claim number then goes up, and whatever the
 former holder says about the job is refused. Enqueueing happens as the ingest role inside the
-writer's transaction; everything else as the queue role.
+writer's transaction; everything else as the queue role. docs/jobs.md tells the order of claims.
 """
 
 from __future__ import annotations
@@ -24,23 +24,46 @@ URGENT_KINDS = KINDS[:3]
 # second request with the same key is the first one delivered twice.
 REPEATED_KINDS = ("backfill", "embedding", "rendering")
 
+# A command waits while an older job of these kinds of its workspace may still run.
+BARRIER_KINDS = KINDS[:2]
+
 CHANNEL = "recall_jobs"
-LEASE_SECONDS = 600.0
 HEARTBEAT_SECONDS = 2.0
-MISSED_SECONDS = 5.0
+# Slack delivers an event again for hours at most; its key must be known that long.
+DONE_KEPT_DAYS = 3
+# As long a dead job can be retried; its payload may hold what a person wrote.
+DEAD_KEPT_DAYS = 7
 
 _STATEMENTS = sql.load("services.ingest", "queue.sql")
 
 
 @dataclass(frozen=True)
-class Job:
-    """One claim of a job. ``attempts`` are the counted failures of runs before this one."""
+class Terms:
+    """What a claim is: how long its lease, what silence ends it, and how often a job may fail."""
+
+    lease_seconds: float = 600.0
+    missed_seconds: float = 5.0
+    max_attempts: int = 8
+
+
+TERMS = Terms()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to work on a job, until somebody else claims it."""
 
     workspace_id: str
     job_id: str
+    claim_number: int
+
+
+@dataclass(frozen=True)
+class Job(Claim):
+    """One claim of a job. ``attempts`` are the counted failures of runs before this one."""
+
     kind: str
     payload: Mapping[str, Any]
-    claim_number: int
     attempts: int
     max_attempts: int
     trace_context: str
@@ -74,7 +97,7 @@ async def enqueue(connection: db.Connection, workspace_id: str, job: NewJob) -> 
             "repeated_kinds": list(REPEATED_KINDS),
         },
     )
-    await connection.execute(_STATEMENTS["notify"])
+    await notify(connection, job.kind)
     return cursor.rowcount == 1
 
 
@@ -84,12 +107,7 @@ async def still_holds(connection: db.Connection, job: Job) -> bool:
     A handler that asks under the workspace's lock writes nothing for a job that a purge deleted or
     that somebody else took over.
     """
-    claim_of = {
-        "workspace_id": job.workspace_id,
-        "job_id": job.job_id,
-        "claim_number": job.claim_number,
-    }
-    return await db.fetch_one(connection, _STATEMENTS["still_holds"], claim_of) is not None
+    return await db.fetch_one(connection, _STATEMENTS["still_holds"], _key(job)) is not None
 
 
 async def enqueue_embedding(
@@ -100,52 +118,94 @@ async def enqueue_embedding(
     await enqueue(connection, workspace_id, NewJob("embedding", generation_id, payload))
 
 
-async def claim(pool: db.Pool, kinds: Sequence[str] = KINDS) -> Job | None:
-    """The most urgent job of the given kinds that nobody holds, now held by the caller."""
+async def claim(
+    pool: db.Pool, kinds: Sequence[str] = KINDS, limit: int = 1, terms: Terms = TERMS
+) -> list[Job]:
+    """The most urgent jobs of the given kinds that nobody holds, now held by the caller."""
     parameters = {
-        "kinds": list(kinds),
-        "kinds_in_order": list(KINDS),
-        "missed_seconds": MISSED_SECONDS,
-        "lease_seconds": LEASE_SECONDS,
+        "kinds": sorted(kinds, key=KINDS.index),
+        "limit": limit,
+        "max_attempts": terms.max_attempts,
+        "lease_seconds": terms.lease_seconds,
+        "missed_seconds": terms.missed_seconds,
     }
     async with db.across_tenants(pool) as connection:
-        row = await db.fetch_one(connection, _STATEMENTS["claim"], parameters)
-    return Job(*row) if row else None
+        rows = await db.fetch_all(connection, _STATEMENTS["claim"], parameters)
+    rows.sort(key=lambda row: (KINDS.index(row[3]), row[-1]))
+    return [Job(*row[:-1]) for row in rows]
 
 
-async def heartbeat(pool: db.Pool, job: Job) -> bool:
+async def heartbeat(pool: db.Pool, claim: Claim, terms: Terms = TERMS) -> bool:
     """Prove life and renew the lease. False: the job has another holder, or none any more."""
-    return await _held(pool, "heartbeat", job, lease_seconds=LEASE_SECONDS)
+    return bool(await _settled(pool, "heartbeat", claim, lease_seconds=terms.lease_seconds))
 
 
-async def complete(pool: db.Pool, job: Job) -> bool:
+async def complete(pool: db.Pool, claim: Claim) -> bool:
     """The job is done, or ready again when it was asked for meanwhile. False: not the holder."""
-    return await _held(pool, "complete", job)
+    return bool(await _settled(pool, "complete", claim))
 
 
-async def fail(pool: db.Pool, job: Job, next_run: NextRun, last_error: str) -> bool:
+async def fail(pool: db.Pool, claim: Claim, next_run: NextRun, last_error: str) -> str:
     """Schedule the next run, or leave the job dead. ``last_error`` holds no message text.
 
-    False: not the holder.
+    The state that the job is in now, "ready" or "dead"; empty: not the holder.
     """
     outcome = {"attempts": next_run.attempts, "last_error": last_error}
     if next_run.delay_seconds is None:
-        return await _held(pool, "bury", job, **outcome)
-    return await _held(pool, "retry", job, delay_seconds=next_run.delay_seconds, **outcome)
+        return await _settled(pool, "bury", claim, **outcome)
+    return await _settled(pool, "retry", claim, delay_seconds=next_run.delay_seconds, **outcome)
 
 
-async def release(pool: db.Pool, job: Job) -> bool:
+async def release(pool: db.Pool, claim: Claim) -> bool:
     """Give the job back unfinished, for anybody to claim at once. False: not the holder."""
-    return await _held(pool, "release", job)
+    return bool(await _settled(pool, "release", claim))
 
 
-async def _held(pool: db.Pool, statement: str, job: Job, **parameters: object) -> bool:
-    """Run a statement that touches the job only under its current claim number."""
-    claim_of = {
-        "workspace_id": job.workspace_id,
-        "job_id": job.job_id,
-        "claim_number": job.claim_number,
+async def read_attempts(pool: db.Pool, claim: Claim) -> tuple[int, int] | None:
+    """Counted failures so far and the number that kills the job; None: not the holder."""
+    async with db.across_tenants(pool) as connection:
+        row = await db.fetch_one(connection, _STATEMENTS["read_attempts"], _key(claim))
+    return (row[0], row[1]) if row else None
+
+
+async def forget_finished(pool: db.Pool, limit: int) -> int:
+    """Delete up to ``limit`` jobs that ended days ago; how many there were."""
+    parameters = {
+        "kept_days": DONE_KEPT_DAYS,
+        "dead_kept_days": DEAD_KEPT_DAYS,
+        "repeated_kinds": list(REPEATED_KINDS),
+        "limit": limit,
     }
     async with db.across_tenants(pool) as connection:
-        cursor = await connection.execute(_STATEMENTS[statement], {**claim_of, **parameters})
-        return cursor.rowcount == 1
+        cursor = await connection.execute(_STATEMENTS["forget_finished"], parameters)
+    return cursor.rowcount
+
+
+async def notify(connection: db.Connection, kind: str) -> None:
+    """Wake those who wait for a job of this kind, when the transaction commits."""
+    await connection.execute(_STATEMENTS["notify"], {"kind": kind})
+
+
+async def _settled(pool: db.Pool, statement: str, claim: Claim, **parameters: object) -> str:
+    """Run a statement that touches the job only under its current claim number; its new state.
+
+    Whoever waits for what becomes claimable by it is woken.
+    """
+    async with db.across_tenants(pool) as connection:
+        row = await db.fetch_one(connection, _STATEMENTS[statement], _key(claim) | parameters)
+        if row is None:
+            return ""
+        kind, state = row
+        if state == "ready":
+            await notify(connection, kind)
+        elif state != "running" and kind in BARRIER_KINDS:
+            await connection.execute(_STATEMENTS["notify_commands"], _key(claim))
+    return str(state)
+
+
+def _key(claim: Claim) -> dict[str, Any]:
+    return {
+        "workspace_id": claim.workspace_id,
+        "job_id": claim.job_id,
+        "claim_number": claim.claim_number,
+    }

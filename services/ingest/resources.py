@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.embedding.registry import Embedders
 from services.ingest.chunking import Encoder
+from services.ingest.queue import TERMS, Terms
+from services.ingest.wakeups import Wakeups
 from services.runtime import db
 
 
@@ -19,3 +22,7 @@ class Resources:
     encoder: Encoder
     embedders: Embedders
     new_generation_id: Callable[[], str]
+    job_terms: Terms = TERMS
+    wakeups: Wakeups = field(default_factory=Wakeups)
+    # Gives [0, 1), so that retries do not come all at once.
+    jitter: Callable[[], float] = random.random

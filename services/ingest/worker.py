@@ -15,8 +15,10 @@ import signal
 from services.embedding.registry import Embedders
 from services.ingest.config import IngestConfig, read_config
 from services.ingest.embedding import fill_vectors
-from services.ingest.job_loop import Handler, JobLoop, listen
-from services.ingest.queue import Job
+from services.ingest.forget_jobs import forget_jobs
+from services.ingest.job_loop import Handler, JobLoop
+from services.ingest.queue import Job, Terms
+from services.ingest.wakeups import listen
 from services.runtime import db, logs
 from services.runtime.server import exit_with_faults
 
@@ -41,14 +43,19 @@ async def work(config: IngestConfig) -> None:
         db.open_pool(config.queue_url, size=POOL_SIZE) as queue_pool,
         db.open_pool(config.ingest_url, size=POOL_SIZE) as ingest_pool,
     ):
-        jobs = JobLoop(queue_pool, handlers(ingest_pool, embedders), random.random)
+        terms = Terms(max_attempts=config.job_max_attempts)
+        jobs = JobLoop(queue_pool, handlers(ingest_pool, embedders), random.random, terms)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, jobs.stop)
-        listening = asyncio.create_task(listen(config.queue_url, jobs.wake))
+        beside = (
+            asyncio.create_task(listen(config.queue_url, jobs.wake)),
+            asyncio.create_task(forget_jobs(queue_pool)),
+        )
         try:
             await jobs.run()
         finally:
-            listening.cancel()
+            for task in beside:
+                task.cancel()
 
 
 def main() -> None:

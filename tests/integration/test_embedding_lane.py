@@ -97,11 +97,11 @@ async def test_a_large_generation_asks_for_its_rest_behind_other_jobs(
     rows.add_generation(OPENAI, "g1")
     rows.add_chunks(1536, "g1", {f"c{number}": "one text" for number in range(SLICE_CHUNKS + 1)})
     assert await fill_vectors(ingest_pool, embedders, WORKSPACE, "g1") == SLICE_CHUNKS
-    rest = await queue.claim(queue_pool)
+    (rest,) = await queue.claim(queue_pool)
     assert rest is not None and rest.payload == {"generation_id": "g1"}
     assert await fill_vectors(ingest_pool, embedders, WORKSPACE, "g1") == 1
     await queue.complete(queue_pool, rest)
-    assert await queue.claim(queue_pool) is None
+    assert await queue.claim(queue_pool) == []
 
 
 async def test_a_second_run_finds_nothing_to_do(

@@ -15,11 +15,12 @@ import pytest
 from recall.error.v1 import error_pb2
 from services.ingest import queue
 from services.ingest.backoff import NextRun
-from services.ingest.job_loop import Handler, JobLoop, listen
+from services.ingest.job_loop import Handler, JobLoop
 from services.ingest.migrate import migrate, read_migrations
-from services.ingest.queue import Job, NewJob
+from services.ingest.queue import Job, NewJob, Terms
+from services.ingest.wakeups import listen
 from services.runtime import db
-from services.runtime.errors import unavailable
+from services.runtime.errors import invalid, unavailable
 from services.stack.postgres import EmbeddedPostgres
 from tests.conftest import free_port
 from tests.waiting import until
@@ -54,9 +55,12 @@ def enqueue(ingest_pool: db.Pool, query: Query) -> Enqueue:
 
 
 async def claimed(pool: db.Pool, kinds: tuple[str, ...] = queue.KINDS) -> Job:
-    job = await queue.claim(pool, kinds)
-    assert job is not None
+    (job,) = await queue.claim(pool, kinds)
     return job
+
+
+async def nothing_claimable(pool: db.Pool, kinds: tuple[str, ...] = queue.KINDS) -> bool:
+    return await queue.claim(pool, kinds) == []
 
 
 def state(query: Query, job: Job) -> Any:
@@ -80,14 +84,14 @@ async def test_jobs_are_claimed_by_urgency_then_by_age(
         "embedding",
     ]
     assert [job.payload["key"] for job in order[1:3]] == ["k", "later"]
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
 
 
 async def test_a_slot_claims_only_the_kinds_it_asks_for(
     enqueue: Enqueue, queue_pool: db.Pool
 ) -> None:
     await enqueue("embedding")
-    assert await queue.claim(queue_pool, queue.URGENT_KINDS) is None
+    assert await nothing_claimable(queue_pool, queue.URGENT_KINDS)
     assert (await claimed(queue_pool, ("embedding",))).kind == "embedding"
 
 
@@ -102,7 +106,7 @@ async def test_two_claimers_never_hold_one_job(enqueue: Enqueue, queue_pool: db.
     for number in range(6):
         await enqueue("event", str(number))
     jobs = await asyncio.gather(*(queue.claim(queue_pool) for _ in range(12)))
-    held = [job.job_id for job in jobs if job]
+    held = [job.job_id for found in jobs for job in found]
     assert len(held) == len(set(held)) == 6
 
 
@@ -111,7 +115,7 @@ async def test_a_job_is_invisible_until_its_writer_commits(
 ) -> None:
     async with db.writing(ingest_pool, WORKSPACE) as connection:
         await queue.enqueue_embedding(connection, WORKSPACE, "g1")
-        assert await queue.claim(queue_pool) is None
+        assert await nothing_claimable(queue_pool)
     assert (await claimed(queue_pool)).payload == {"generation_id": "g1"}
 
 
@@ -122,7 +126,7 @@ async def test_a_job_of_a_rolled_back_writer_never_exists(
         async with db.writing(ingest_pool, WORKSPACE) as connection:
             await queue.enqueue_embedding(connection, WORKSPACE, "g1")
             raise RuntimeError
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
 
 
 async def test_a_waiting_job_can_not_be_claimed_while_a_writer_asks_for_it_again(
@@ -131,8 +135,8 @@ async def test_a_waiting_job_can_not_be_claimed_while_a_writer_asks_for_it_again
     await enqueue("embedding", "g1")
     async with db.writing(ingest_pool, WORKSPACE) as connection:
         await queue.enqueue_embedding(connection, WORKSPACE, "g1")
-        assert await queue.claim(queue_pool) is None
-    assert await queue.claim(queue_pool) is not None
+        assert await nothing_claimable(queue_pool)
+    assert not await nothing_claimable(queue_pool)
 
 
 async def test_a_running_job_asked_for_again_runs_once_more(
@@ -159,7 +163,7 @@ async def test_an_ended_embedding_job_asked_for_again_is_ready_with_no_failure_c
         await queue.complete(queue_pool, job)
     else:
         await queue.fail(queue_pool, job, NextRun(8, None), "broken")
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
     await enqueue("embedding")
     again = await claimed(queue_pool)
     assert (again.job_id, again.attempts) == (job.job_id, 0)
@@ -171,7 +175,7 @@ async def test_an_event_delivered_twice_runs_once(enqueue: Enqueue, queue_pool: 
     await enqueue("event")
     await queue.complete(queue_pool, job)
     await enqueue("event")
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +211,7 @@ async def test_a_holder_that_proves_life_keeps_its_job(
     job = await claimed(queue_pool)
     query(b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds', leased_until = now()")
     assert await queue.heartbeat(queue_pool, job)
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
 
 
 async def test_a_claim_is_a_lease_of_ten_minutes(
@@ -226,7 +230,7 @@ async def test_a_failed_job_waits_for_its_time_with_its_error_and_count(
     assert await queue.fail(queue_pool, job, NextRun(1, 60.0), "broken")
     row = query(b"SELECT state, attempts, last_error, run_at > now() + interval '50 s' FROM jobs")
     assert row == ("ready", 1, "broken", True)
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
     query(b"UPDATE jobs SET run_at = now()")
     assert (await claimed(queue_pool)).attempts == 1
 
@@ -237,7 +241,7 @@ async def test_a_dead_job_stays_visible_and_is_never_claimed(
     await enqueue("event")
     await queue.fail(queue_pool, await claimed(queue_pool), NextRun(8, None), "broken")
     assert query(b"SELECT state, attempts, last_error FROM jobs") == ("dead", 8, "broken")
-    assert await queue.claim(queue_pool) is None
+    assert await nothing_claimable(queue_pool)
 
 
 async def test_a_job_asked_for_during_its_last_attempt_begins_anew(
@@ -265,6 +269,175 @@ async def test_the_retrieve_role_can_not_see_jobs(enqueue: Enqueue, retrieve_poo
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         async with db.reading(retrieve_pool, WORKSPACE) as connection:
             await connection.execute("SELECT job_id FROM jobs")
+
+
+def forget_that_it_was_just_asked_for(query: Query) -> None:
+    """Jobs of earlier transactions are older; the clock of one test may not tell them apart."""
+    query(b"UPDATE jobs SET created_at = created_at - interval '1 minute'")
+
+
+@pytest.mark.parametrize("kind", ["purge", "event"])
+@pytest.mark.parametrize(
+    ("barrier_state", "is_free"),
+    [("ready", False), ("running", False), ("retrying", False), ("done", True), ("dead", True)],
+)
+async def test_a_command_waits_for_older_purges_and_events_until_they_end(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, kind: str, barrier_state: str,
+    is_free: bool,
+) -> None:  # fmt: skip
+    await enqueue(kind)
+    forget_that_it_was_just_asked_for(query)
+    await enqueue("command")
+    older = await claimed(queue_pool) if barrier_state != "ready" else None
+    if older and barrier_state == "retrying":
+        await queue.fail(queue_pool, older, NextRun(1, 60.0), "broken")
+    elif older and barrier_state == "dead":
+        await queue.fail(queue_pool, older, NextRun(8, None), "broken")
+    elif older and barrier_state == "done":
+        await queue.complete(queue_pool, older)
+    assert await nothing_claimable(queue_pool, ("command",)) != is_free
+
+
+async def test_a_command_waits_neither_for_younger_events_nor_for_other_workspaces(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event", workspace_id="other")
+    await enqueue("command")
+    forget_that_it_was_just_asked_for(query)
+    await enqueue("event")
+    assert (await claimed(queue_pool, ("command",))).kind == "command"
+
+
+async def test_a_command_waits_neither_for_backfills_nor_for_embeddings(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("backfill")
+    await enqueue("embedding")
+    forget_that_it_was_just_asked_for(query)
+    await enqueue("command")
+    assert (await claimed(queue_pool)).kind == "command"
+
+
+async def test_a_backlog_of_one_workspace_delays_another_s_job_by_one_at_most(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for number in range(30):
+        await enqueue("event", str(number))
+    for _ in range(10):
+        await queue.complete(queue_pool, await claimed(queue_pool))
+    await enqueue("event", "single", workspace_id="other")
+    next_two = [await claimed(queue_pool) for _ in range(2)]
+    assert "other" in {job.workspace_id for job in next_two}
+
+
+async def test_three_backlogs_are_served_in_turn(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    query(b"INSERT INTO workspaces (workspace_id, source) VALUES ('third', 'slack')")
+    for workspace_id, length in ((WORKSPACE, 12), ("other", 6), ("third", 3)):
+        for number in range(length):
+            await enqueue("event", str(number), workspace_id=workspace_id)
+    order = []
+    for _ in range(21):
+        job = await claimed(queue_pool)
+        await queue.complete(queue_pool, job)
+        order.append(job.workspace_id)
+    assert [order[:9].count(name) for name in (WORKSPACE, "other", "third")] == [3, 3, 3]
+    assert [order[9:15].count(name) for name in (WORKSPACE, "other")] == [3, 3]
+
+
+async def test_a_workspace_that_was_served_much_is_not_put_behind_for_it(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for number in range(20):
+        await enqueue("event", str(number))
+        await queue.complete(queue_pool, await claimed(queue_pool))
+    for number in range(10):
+        await enqueue("event", str(number), workspace_id="other")
+    await enqueue("event", "single")
+    next_three = [await claimed(queue_pool) for _ in range(3)]
+    assert WORKSPACE in {job.workspace_id for job in next_three}
+
+
+async def test_a_workspace_whose_jobs_all_fail_gets_no_more_than_its_share(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for number in range(6):
+        await enqueue("event", str(number))
+        await enqueue("event", str(number), workspace_id="other")
+    served = []
+    for _ in range(12):
+        job = await claimed(queue_pool)
+        served.append(job.workspace_id)
+        if job.workspace_id == WORKSPACE:
+            await queue.fail(queue_pool, job, NextRun(0, 0.0), "away")
+        else:
+            await queue.complete(queue_pool, job)
+    assert served.count("other") >= 5
+
+
+async def test_many_jobs_are_claimed_at_once_most_urgent_first(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for kind in ("embedding", "event", "purge"):
+        await enqueue(kind)
+        await enqueue(kind, "second")
+    jobs = await queue.claim(queue_pool, limit=5)
+    assert [job.kind for job in jobs] == ["purge", "purge", "event", "event", "embedding"]
+
+
+@pytest.mark.parametrize("kind", ["purge", "event", "command", "backfill", "embedding"])
+async def test_a_done_job_keeps_nothing_of_its_payload(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, kind: str
+) -> None:
+    await enqueue(kind)
+    await queue.complete(queue_pool, await claimed(queue_pool))
+    assert query(b"SELECT state, payload FROM jobs") == ("done", {})
+
+
+async def test_a_dead_job_keeps_its_payload_for_a_retry(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    await queue.fail(queue_pool, await claimed(queue_pool), NextRun(1, None), "broken")
+    assert query(b"SELECT state, payload FROM jobs") == ("dead", {"key": "k"})
+
+
+@pytest.mark.parametrize(
+    ("end", "days", "is_kept"),
+    [("done", 2, True), ("done", 4, False), ("dead", 6, True), ("dead", 8, False)],
+)
+async def test_finished_jobs_are_forgotten_after_days(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, end: str, days: int, is_kept: bool
+) -> None:
+    await enqueue("event", "waiting")
+    query(b"UPDATE jobs SET created_at = now() - interval '100 days', run_at = now() + '1 day'")
+    await enqueue("event", "ended")
+    job = await claimed(queue_pool)
+    if end == "done":
+        await queue.complete(queue_pool, job)
+    else:
+        await queue.fail(queue_pool, job, NextRun(8, None), "broken")
+    query(b"UPDATE jobs SET finished_at = finished_at - make_interval(days => %s)", (days,))
+    assert await queue.forget_finished(queue_pool, 10) == (0 if is_kept else 1)
+    assert query(b"SELECT count(*) FROM jobs") == (2 if is_kept else 1,)
+
+
+async def test_the_outcome_of_repeated_work_is_not_forgotten(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("embedding")
+    await queue.complete(queue_pool, await claimed(queue_pool))
+    query(b"UPDATE jobs SET finished_at = finished_at - interval '1 year'")
+    assert await queue.forget_finished(queue_pool, 10) == 0
+
+
+async def test_the_number_of_attempts_is_that_of_the_process_that_claims(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    await enqueue("event")
+    (job,) = await queue.claim(queue_pool, terms=Terms(max_attempts=3))
+    assert job.max_attempts == 3
 
 
 # The loop ------------------------------------------------------------------------------------
@@ -315,6 +488,18 @@ async def test_a_defect_is_counted_and_its_text_is_not_stored(
     assert last_error.startswith("Internal error.") and "text" not in last_error
 
 
+async def test_a_job_that_can_never_succeed_is_dead_at_once_with_the_reason(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    async def handle(job: Job) -> None:
+        raise invalid("envelope", "has no event")
+
+    await enqueue("event")
+    async with running(queue_pool, {"event": handle}):
+        await until_state(query, "dead")
+    assert query(b"SELECT attempts, last_error FROM jobs") == (1, "envelope: has no event")
+
+
 async def test_an_outage_is_retried_until_it_ends_and_not_counted(
     enqueue: Enqueue, queue_pool: db.Pool, query: Query
 ) -> None:
@@ -338,6 +523,21 @@ async def _wake_often(loop: JobLoop) -> None:
     while True:
         await asyncio.sleep(0.02)
         loop.wake()
+
+
+async def test_a_finished_event_starts_the_command_that_waited_for_it(
+    enqueue: Enqueue, queue_pool: db.Pool, database_url: str, query: Query
+) -> None:
+    woken: list[str] = []
+    url = db.url_as_role(database_url, db.QUEUE_ROLE)
+    await enqueue("event")
+    await enqueue("command")
+    event = await claimed(queue_pool)
+    listening = asyncio.create_task(listen(url, woken.append))
+    await until(lambda: "" in woken)
+    await queue.complete(queue_pool, event)
+    await until(lambda: "command" in woken)
+    listening.cancel()
 
 
 async def test_a_stopped_loop_gives_back_the_job_it_could_not_finish(
@@ -399,13 +599,13 @@ async def test_an_urgent_job_runs_while_a_long_one_holds_the_other_slot(
 async def test_a_committed_job_wakes_the_listeners(
     enqueue: Enqueue, database_url: str, queue_pool: db.Pool
 ) -> None:
-    woken: asyncio.Queue[None] = asyncio.Queue()
+    woken: asyncio.Queue[str] = asyncio.Queue()
     url = db.url_as_role(database_url, db.QUEUE_ROLE)
-    listening = asyncio.create_task(listen(url, lambda: woken.put_nowait(None)))
+    listening = asyncio.create_task(listen(url, woken.put_nowait))
     async with asyncio.timeout(30):
-        await woken.get()  # connected
+        assert await woken.get() == ""  # connected
         await enqueue("event")
-        await woken.get()
+        assert await woken.get() == "event"
     listening.cancel()
 
 

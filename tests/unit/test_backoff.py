@@ -59,3 +59,8 @@ def test_a_missing_setting_never_kills_a_job(attempts: int, jitter: float) -> No
     following = next_run(Failure.SETUP, attempts, 8, jitter=jitter)
     assert following.attempts == attempts
     assert following.delay_seconds is not None and 15.0 <= following.delay_seconds <= 30.0
+
+
+@given(st.integers(0, 100), JITTERS)
+def test_what_can_never_succeed_is_not_tried_again(attempts: int, jitter: float) -> None:
+    assert next_run(Failure.PERMANENT, attempts, 8, jitter=jitter) == NextRun(attempts + 1, None)

@@ -22,6 +22,43 @@ ALTER TABLE jobs
         kind IN ('purge', 'event', 'command', 'backfill', 'embedding', 'rendering')
     );
 
+-- The queue is fair to workspaces by start-time fair queueing (Goyal, Vin and Cheng, 1996). A job's
+-- turn is its place in its own workspace's line, counted from where the queue stands; jobs of a kind
+-- are claimed by turn. However long one workspace's line is, at most one of its jobs goes before
+-- another workspace's next one.
+ALTER TABLE jobs ADD COLUMN turn bigint NOT NULL DEFAULT 0;
+DROP INDEX jobs_to_claim;
+CREATE INDEX jobs_to_claim ON jobs (kind, turn, run_at) WHERE state = 'ready';
+-- Without heartbeat_at, so that a heartbeat touches no index.
+CREATE INDEX jobs_running ON jobs (kind) WHERE state = 'running';
+CREATE INDEX jobs_served ON jobs (kind, turn) WHERE state <> 'ready';
+CREATE INDEX jobs_in_line ON jobs (workspace_id, kind, turn);
+CREATE INDEX jobs_before_commands ON jobs (workspace_id, created_at)
+    WHERE kind IN ('purge', 'event') AND state IN ('ready', 'running');
+CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;
+
+-- The turn of a workspace's next job: behind its own last one, and not before the job that the
+-- queue serves now. That is the one number a writer learns about other tenants, so it runs as the
+-- queue role.
+CREATE FUNCTION next_turn(of_workspace text, of_kind text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    SELECT greatest(
+        (SELECT turn FROM jobs WHERE kind = of_kind AND state <> 'ready' ORDER BY turn DESC LIMIT 1),
+        (SELECT turn FROM jobs WHERE kind = of_kind AND state = 'ready' ORDER BY turn LIMIT 1),
+        (SELECT turn + 1 FROM jobs WHERE workspace_id = of_workspace AND kind = of_kind
+            ORDER BY turn DESC LIMIT 1),
+        0
+    )
+$$;
+GRANT CREATE ON SCHEMA public TO recall_queue;
+ALTER FUNCTION next_turn(text, text) OWNER TO recall_queue;
+REVOKE CREATE ON SCHEMA public FROM recall_queue;
+REVOKE EXECUTE ON FUNCTION next_turn(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION next_turn(text, text) TO recall_ingest;
+
+-- Finished jobs are forgotten after some days.
+GRANT DELETE ON jobs TO recall_queue;
+
 -- One Slack app installed in one workspace. Tokens are encrypted with RECALL_TOKEN_KEY.
 CREATE TABLE installations (
     workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
