@@ -43,8 +43,12 @@ class Stack:
     home: Path
     environ: Mapping[str, str]
 
-    def up(self, say: Say, demo_workspace: str = "beacon") -> None:
-        """Start what does not run yet and wait until it serves. Raises StackError."""
+    def up(self, say: Say, demo_workspace: str = "") -> None:
+        """Start what does not run yet and wait until it serves. Raises StackError.
+
+        The page shows ``demo_workspace``, else the environment's.
+        """
+        demo_workspace = demo_workspace or demo_workspace_of(self.environ)
         self._prepare_home()
         url = self._database(say)
         processes = Processes(self.home)
@@ -150,6 +154,11 @@ class Stack:
                 )
             time.sleep(0.1)
         raise StackError(f"{program.name} ended at once: {processes.last_line(program.name)}")
+
+
+def demo_workspace_of(environ: Mapping[str, str]) -> str:
+    """The workspace that the page shows unless a command names one."""
+    return environ.get(DEMO_WORKSPACE) or "beacon"
 
 
 def _serving(port: int) -> bool:
