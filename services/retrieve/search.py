@@ -14,7 +14,7 @@ from services.corpus import Filter, QueryContext
 from services.embedding.registry import Embedders
 from services.retrieve.arms import Query, Rankings, Signals, read_signals, run_arms
 from services.retrieve.context import NOTHING_READABLE
-from services.retrieve.filters import override, take_filters
+from services.retrieve.filters import override
 from services.retrieve.fusion import Arm, Candidate, FusedMessage, reciprocal_rank_fusion
 from services.retrieve.lexical_query import distinct_words, lexical_query
 from services.retrieve.resolve_pin import Generation, read_generation
@@ -22,6 +22,7 @@ from services.retrieve.scope import Scope, Unresolved, resolve_scope
 from services.retrieve.stored_messages import StoredMessage, load_messages
 from services.runtime import db
 from services.runtime.errors import CallError, invalid
+from services.typed_filters import take_filters
 
 MAX_QUESTION_CHARACTERS = 20_000
 DEFAULT_LIMIT = 12

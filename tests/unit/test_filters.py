@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.corpus import Filter
-from services.retrieve.filters import override, take_filters
+from services.retrieve.filters import override
 from services.runtime.errors import CallError
+from services.typed_filters import take_filters
 
 NOW = datetime(2026, 9, 10, 3, 30, tzinfo=UTC)
 
