@@ -38,7 +38,7 @@ def _run(command: str, export: str) -> int:
     if export and not Path(export).exists():
         raise StackError(f"EXPORT={export}: no such file or folder.")
     workspace = _workspace_of(export)
-    stack.up(_say, workspace)
+    stack.up(_say, workspace if command == "demo" else "")
     if command == "up":
         _say(f"up: page http://127.0.0.1:{stack.port('gateway_http')}/  ·  stop with `make down`")
         return 0
