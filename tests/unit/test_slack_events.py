@@ -161,7 +161,7 @@ NAMES = st.sampled_from(
         "trigger_id",
         "thread_ts",
         "message",
-,]
+    ]
 )
 KINDS = st.sampled_from(
     [
@@ -173,7 +173,7 @@ KINDS = st.sampled_from(
         "view_submission",
         "mark_corrected",
         "summarise_thread",
-,]
+    ]
 )
 
 
