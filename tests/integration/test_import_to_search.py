@@ -15,6 +15,7 @@ from recall.corpus.v1 import corpus_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.embedding.registry import Embedders
 from services.ingest.embedding import fill_vectors
+from services.retrieve.stored_messages import CUT_NOTE, MAX_TEXT_CHARACTERS
 from services.runtime import db
 from tests import builders as b
 from tests.conftest import Serve
@@ -99,7 +100,7 @@ async def test_a_huge_line_is_stored_whole_and_found_by_both_arms(
     assert found.hits[0].lexical_rank == 0
     assert all(hit.HasField("dense_rank") for hit in found.hits)
     assert len(found.hits) == 3
-    assert found.hits[0].message.text == HUGE
+    assert found.hits[0].message.text == HUGE[:MAX_TEXT_CHARACTERS] + CUT_NOTE
 
 
 async def test_a_huge_slack_message_is_split_and_found_by_its_first_and_last_word(
@@ -120,7 +121,7 @@ async def test_a_huge_slack_message_is_split_and_found_by_its_first_and_last_wor
     async with retrieve_stage(database_url, serve) as stub:
         for question in ("zebra", "walrus"):
             found = await stub.Search(searched(question, corpus_pb2.SOURCE_SLACK, b.GENERAL))
-            assert [hit.message.text for hit in found.hits] == [text]
+            assert [hit.message.message_id for hit in found.hits] == [b.message_id(1)]
 
 
 async def test_runs_without_spaces_cost_nobody_anything(
