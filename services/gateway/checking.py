@@ -18,6 +18,7 @@ SOURCES_ONLY_TEXT = "No answer could be written. These messages were found; nobo
 SUPPRESSED_TEXT = "A message behind this answer has changed, so it is not shown. Ask again."
 
 ANSWER_UNAVAILABLE = "answer_unavailable"
+WINDOW_TRUNCATED = "window_truncated"
 
 UNKNOWN_CITATION = "The text cited a message that was not part of the evidence."
 NO_CITATION = "The text cited none of the messages."

@@ -17,6 +17,7 @@ from services.corpus import instant
 from services.gateway.checking import (
     ANSWER_UNAVAILABLE,
     UNUSABLE_REPLY,
+    WINDOW_TRUNCATED,
     Checked,
     abstained,
     check,
@@ -37,7 +38,6 @@ MOST_MESSAGES = 2_000
 MOST_BYTES = 16 * 1024 * 1024
 PAGE_SIZE = 500
 CATCH_UP_DAYS = 7
-WINDOW_TRUNCATED = "window_truncated"
 
 
 @dataclass(frozen=True)
