@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -11,16 +12,18 @@ from datetime import UTC, datetime
 from services.embedding.registry import Embedders
 from services.ingest.config import IngestConfig, read_config
 from services.ingest.generations import new_generation_id
+from services.ingest.queue import Terms
 from services.ingest.resources import Resources
 from services.ingest.service import servicers
 from services.ingest.tokens import RanksError, load_encoder
 from services.ingest.upkeep import Upkeep
+from services.ingest.wakeups import listen
 from services.runtime import db
 from services.runtime.callers import FILE_NAME, Callers
 from services.runtime.config import ConfigError
 from services.runtime.server import Servicers, exit_with_faults, run
 
-QUEUE_POOL_SIZE = 2
+QUEUE_POOL_SIZE = 4
 
 
 @contextlib.asynccontextmanager
@@ -36,12 +39,15 @@ async def assemble(config: IngestConfig) -> AsyncIterator[Servicers]:
         db.open_pool(config.ingest_url) as pool,
         db.open_pool(config.queue_url, size=QUEUE_POOL_SIZE) as queue_pool,
     ):
-        resources = Resources(pool, queue_pool, encoder, embedders, _generation_id)
+        terms = Terms(max_attempts=config.job_max_attempts)
+        resources = Resources(pool, queue_pool, encoder, embedders, _generation_id, terms)
         upkeep = Upkeep(resources)
         upkeep.resume()
+        listening = asyncio.create_task(listen(config.queue_url, resources.wakeups.wake))
         try:
             yield servicers(resources, upkeep)
         finally:
+            listening.cancel()
             await upkeep.stop()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc
-from services.ingest import wire
+from services.ingest import job_service, wire
 from services.ingest.build_generation import build_generation
 from services.ingest.get_coverage import get_coverage
 from services.ingest.import_messages import import_messages
@@ -134,10 +134,12 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
         ingest_pb2_grpc.add_GenerationServiceServicer_to_server(
             GenerationService(resources, upkeep), server
         )
+        job_service.register(server, resources)
 
-    names = ("IngestService", "DirectoryService", "GenerationService")
+    names = ("IngestService", "DirectoryService", "GenerationService", *job_service.NAMES)
     return Servicers(
         register=register,
         names=tuple(f"recall.ingest.v1.{name}" for name in names),
         ready=lambda: db.can_read(resources.pool),
+        drain=resources.wakeups.close,
     )

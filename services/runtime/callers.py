@@ -21,7 +21,7 @@ from pathlib import Path
 import grpc
 
 from recall.error.v1 import error_pb2
-from services.runtime.errors import CallError
+from services.runtime.errors import CallError, invalid
 
 FILE_NAME = "callers.json"
 EVERYTHING = "*"
@@ -121,6 +121,8 @@ def write_default_callers(home: Path, names: Iterable[str]) -> Path:
 
 def require_workspace(caller: Caller, workspace_id: str) -> None:
     """Raise PERMISSION_DENIED unless the caller is listed for the workspace."""
+    if not workspace_id:
+        raise invalid("workspace_id", "must name a workspace")
     if not caller.may_read_workspace(workspace_id):
         raise _not_allowed(caller, f"workspace {workspace_id!r}")
 

@@ -53,12 +53,14 @@ class Servicers:
     """What a process serves.
 
     ``register`` adds the servicers to a server; ``names`` are the full service names for health
-    and reflection; ``ready`` is asked every second.
+    and reflection; ``ready`` is asked every second. ``drain`` is told when the server begins to
+    stop, so that calls that wait for something end early.
     """
 
     register: Callable[[grpc.aio.Server], None]
     names: tuple[str, ...]
     ready: Callable[[], Awaitable[bool]] = field(default=lambda: _always())
+    drain: Callable[[], None] = field(default=lambda: None)
 
 
 async def _always() -> bool:
@@ -74,10 +76,12 @@ class RunningServer:
     port: int
     names: tuple[str, ...]
     watcher: asyncio.Task[None]
+    drain: Callable[[], None]
 
     async def stop(self, grace_seconds: float) -> None:
         """Say NOT_SERVING, let calls in progress finish, stop."""
         self.watcher.cancel()
+        self.drain()
         await self.health.enter_graceful_shutdown()
         await self.server.stop(grace_seconds)
 
@@ -104,7 +108,7 @@ async def start(listener: Listener, callers: Callers | None, servicers: Servicer
     await _report(health, servicers)
     await server.start()
     watcher = asyncio.create_task(_watch(health, servicers))
-    return RunningServer(server, health, port, servicers.names, watcher)
+    return RunningServer(server, health, port, servicers.names, watcher, servicers.drain)
 
 
 async def _watch(health: grpc_health.aio.HealthServicer, servicers: Servicers) -> None:
