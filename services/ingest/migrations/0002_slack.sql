@@ -96,42 +96,65 @@ CREATE TABLE pacing (
     workspace_id text NOT NULL REFERENCES workspaces ON DELETE CASCADE,
     method text NOT NULL,
     next_at timestamptz NOT NULL DEFAULT now(),
+    -- Times in a row that Slack answered "too many calls".
+    refusals integer NOT NULL DEFAULT 0,
     PRIMARY KEY (workspace_id, method)
 );
 
 -- How far a channel's history is read. Newest first; the cursor moves in the transaction that
--- stores the page. ts are text of fixed width and compare as such.
+-- stores the page. The state tells of the first reading of everything; a complete channel stays
+-- complete while a later pass reads it again. next_at is infinite while nothing can be read: the
+-- app's token is no longer valid.
 CREATE TABLE channel_history (
     workspace_id text NOT NULL,
     channel_id text NOT NULL,
     state text NOT NULL DEFAULT 'waiting',
-    -- The pass in progress reads from latest_ts down to oldest_ts.
-    pass_number integer NOT NULL DEFAULT 1,
+    -- When the channel was made, if Slack told it: where its history begins.
+    begins_at timestamptz,
+    pass_number integer NOT NULL DEFAULT 0,
+    -- The pass in progress: 'full' reads down to oldest_ts or the beginning, 'recent' to oldest_ts;
+    -- empty when there is none. latest_ts bounds it above once a cursor was lost.
+    open_pass text NOT NULL DEFAULT '',
     latest_ts text NOT NULL DEFAULT '',
     oldest_ts text NOT NULL DEFAULT '',
     cursor text NOT NULL DEFAULT '',
     read_down_to_ts text NOT NULL DEFAULT '',
+    -- Pages and their messages, over all passes; and pages of the first pass.
     pages_read bigint NOT NULL DEFAULT 0,
     messages_read bigint NOT NULL DEFAULT 0,
+    first_pass_pages bigint NOT NULL DEFAULT 0,
+    -- When the channel had its last turn; who waited longest is next.
+    read_at timestamptz,
     completed_at timestamptz,
     reconciled_at timestamptz,
+    -- When a complete channel is due to be read again.
+    reconcile_at timestamptz NOT NULL DEFAULT 'infinity',
+    attempts integer NOT NULL DEFAULT 0,
+    next_at timestamptz NOT NULL DEFAULT now(),
     last_error text NOT NULL DEFAULT '',
     failed_at timestamptz,
     PRIMARY KEY (workspace_id, channel_id),
     FOREIGN KEY (workspace_id, channel_id) REFERENCES channels ON DELETE CASCADE,
     CONSTRAINT history_states_are_known CHECK (
         state IN ('waiting', 'reading', 'complete', 'failed', 'left')
-    )
+    ),
+    CONSTRAINT passes_are_known CHECK (open_pass IN ('', 'full', 'recent'))
 );
 
--- Threads whose replies are to be read, or read again because new replies may have come.
+-- Threads whose replies are to be read, or read again because new replies may have come. Replies
+-- come oldest first. latest_reply_ts and reply_count are what the root last told.
 CREATE TABLE thread_history (
     workspace_id text NOT NULL,
     channel_id text NOT NULL,
     root_ts text NOT NULL,
     state text NOT NULL DEFAULT 'waiting',
     latest_reply_ts text NOT NULL DEFAULT '',
+    reply_count integer NOT NULL DEFAULT 0,
     cursor text NOT NULL DEFAULT '',
+    read_up_to_ts text NOT NULL DEFAULT '',
+    -- How often it was read to its end.
+    times_read integer NOT NULL DEFAULT 0,
+    -- When it had its last turn; null again when it is to be read again.
     read_at timestamptz,
     attempts integer NOT NULL DEFAULT 0,
     next_at timestamptz NOT NULL DEFAULT now(),
@@ -140,6 +163,8 @@ CREATE TABLE thread_history (
     FOREIGN KEY (workspace_id, channel_id) REFERENCES channels ON DELETE CASCADE,
     CONSTRAINT thread_states_are_known CHECK (state IN ('waiting', 'complete', 'failed'))
 );
+CREATE INDEX threads_to_read ON thread_history (workspace_id, read_at NULLS FIRST, root_ts DESC)
+    WHERE state <> 'complete';
 
 -- Recorded before something is posted and after, so that a crash between is resolved by looking.
 CREATE TABLE deliveries (
