@@ -19,7 +19,7 @@ async def delete_messages(scope: Scope, message_ids: Collection[str]) -> int:
     Neither a delayed event nor an older archive brings them back. Replies to a deleted root stay.
     Returns how many had no tombstone yet.
     """
-    newly_deleted = await bury(scope, message_ids)
+    newly_deleted = await bury(scope.connection, scope.workspace_id, message_ids)
     await remove_messages(scope, message_ids)
     return len(newly_deleted)
 

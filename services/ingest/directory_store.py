@@ -35,12 +35,9 @@ async def save_listing(connection: db.Connection, workspace_id: str, listing: Li
     directory = directory_of(listing, people, channels)
     known_people = set(people)
     known_channels = set(channels)
-    await _save(connection, "save_people", workspace_id, set(listing.person_rows()) - known_people)
-    await _save(
-        connection,
-        "save_channels",
-        workspace_id,
-        set(listing.channel_rows(directory)) - known_channels,
+    await save_people(connection, workspace_id, set(listing.person_rows()) - known_people)
+    await save_channels(
+        connection, workspace_id, set(listing.channel_rows(directory)) - known_channels
     )
     for channel_id, person_ids in listing.members.items():
         await _save_members(connection, workspace_id, channel_id, person_ids)
@@ -73,6 +70,20 @@ def directory_of(
     return make_directory(
         (stored_people | listing.people).values(), (stored_channels | listing.channels).values()
     )
+
+
+async def save_people(
+    connection: db.Connection, workspace_id: str, people: Iterable[PersonRow]
+) -> None:
+    """Store what a directory says of people; they are in it from now on."""
+    await _save(connection, "save_people", workspace_id, people)
+
+
+async def save_channels(
+    connection: db.Connection, workspace_id: str, channels: Iterable[ChannelRow]
+) -> None:
+    """Store what a directory says of channels."""
+    await _save(connection, "save_channels", workspace_id, channels)
 
 
 async def add_guests(

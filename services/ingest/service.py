@@ -16,6 +16,7 @@ from services.ingest.list_channels import list_channels
 from services.ingest.list_generations import get_generation, list_generations
 from services.ingest.list_workspaces import list_workspaces
 from services.ingest.promote_generation import promote_generation
+from services.ingest.record_event import record_event
 from services.ingest.resources import Resources
 from services.ingest.upkeep import Upkeep
 from services.runtime import call as calls
@@ -51,6 +52,14 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         wanted = frozenset(request.channel_ids)
         found = await get_coverage(self._resources, request.workspace_id, caller, wanted)
         return wire.coverage(found)
+
+    async def RecordEvent(  # noqa: N802
+        self, request: slack_pb2.RecordEventRequest, context: Context
+    ) -> slack_pb2.RecordEventResponse:
+        """See the proto."""
+        delivery = slack_wire.delivery(request)
+        outcome = await record_event(self._resources, calls.caller(), delivery)
+        return slack_wire.recorded(outcome)
 
 
 

@@ -40,7 +40,7 @@ async def write_batch(scope: Scope, batch: Batch, directory: Directory) -> Store
     """Store a batch in the transaction of ``scope``, which must hold the workspace's lock."""
     written = Written()
     deleted = [deletion.message_id for deletion in batch.deletions]
-    newly_deleted = await bury(scope, deleted)
+    newly_deleted = await bury(scope.connection, scope.workspace_id, deleted)
     message_ids = [message.message_id for message in batch.messages]
     stored = await _read_stored(scope, [*message_ids, *batch.emptied])
     tombstones = await _read_tombstones(scope, message_ids)
@@ -57,13 +57,14 @@ async def write_batch(scope: Scope, batch: Batch, directory: Directory) -> Store
     return Stored(changes.fates, len(newly_deleted), written.chunks)
 
 
-async def bury(scope: Scope, message_ids: Collection[str]) -> list[str]:
+async def bury(
+    connection: db.Connection, workspace_id: str, message_ids: Collection[str]
+) -> list[str]:
     """Leave tombstones; returns the ids that had none."""
     if not message_ids:
         return []
-    rows = await db.fetch_all(
-        scope.connection, _STATEMENTS["bury"], _ids(scope, sorted(set(message_ids)))
-    )
+    parameters = {"workspace_id": workspace_id, "message_ids": sorted(set(message_ids))}
+    rows = await db.fetch_all(connection, _STATEMENTS["bury"], parameters)
     return [row[0] for row in rows]
 
 

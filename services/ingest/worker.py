@@ -7,49 +7,53 @@ that questions on the same machine come first.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import random
 import signal
+from functools import partial
 
-from services.embedding.registry import Embedders
+from services.ingest.assembly import open_resources
 from services.ingest.config import IngestConfig, read_config
 from services.ingest.embedding import fill_vectors
+from services.ingest.event import handle_event
 from services.ingest.forget_jobs import forget_jobs
 from services.ingest.job_loop import Handler, JobLoop
-from services.ingest.queue import Job, Terms
+from services.ingest.purge import handle_purge
+from services.ingest.queue import Job
+from services.ingest.rendering import handle_rendering
+from services.ingest.resources import Resources
 from services.ingest.wakeups import listen
-from services.runtime import db, logs
+from services.runtime import logs
 from services.runtime.server import exit_with_faults
 
 NICENESS = 10
-POOL_SIZE = 4
 
 
-def handlers(pool: db.Pool, embedders: Embedders) -> dict[str, Handler]:
+def handlers(resources: Resources) -> dict[str, Handler]:
     """The handler of each kind of job that this worker runs."""
 
     async def embedding(job: Job) -> None:
-        await fill_vectors(pool, embedders, job.workspace_id, job.payload["generation_id"])
+        generation_id = job.payload["generation_id"]
+        await fill_vectors(resources.pool, resources.embedders, job.workspace_id, generation_id)
 
-    return {"embedding": embedding}
+    return {
+        "purge": partial(handle_purge, resources),
+        "event": partial(handle_event, resources),
+        "embedding": embedding,
+        "rendering": partial(handle_rendering, resources),
+    }
 
 
 async def work(config: IngestConfig) -> None:
     """Run jobs until SIGTERM or SIGINT."""
-    embedders = Embedders(config.embedding)
-    async with (
-        contextlib.aclosing(embedders),
-        db.open_pool(config.queue_url, size=POOL_SIZE) as queue_pool,
-        db.open_pool(config.ingest_url, size=POOL_SIZE) as ingest_pool,
-    ):
-        terms = Terms(max_attempts=config.job_max_attempts)
-        jobs = JobLoop(queue_pool, handlers(ingest_pool, embedders), random.random, terms)
+    async with open_resources(config) as resources:
+        jobs = JobLoop(
+            resources.queue_pool, handlers(resources), resources.jitter, resources.job_terms
+        )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, jobs.stop)
         beside = (
             asyncio.create_task(listen(config.queue_url, jobs.wake)),
-            asyncio.create_task(forget_jobs(queue_pool)),
+            asyncio.create_task(forget_jobs(resources.queue_pool)),
         )
         try:
             await jobs.run()

@@ -1,5 +1,6 @@
 """Fixtures that several integration tests share."""
 
+from tests.integration.app_fixtures import app
 from tests.integration.ingest_fixtures import (
     embedders,
     encoder,
@@ -9,4 +10,4 @@ from tests.integration.ingest_fixtures import (
     upkeep,
 )
 
-__all__ = ["embedders", "encoder", "ingest", "resources", "rows", "upkeep"]
+__all__ = ["app", "embedders", "encoder", "ingest", "resources", "rows", "upkeep"]

@@ -152,8 +152,9 @@ RETURNING kind, state
 
 -- name: bury
 -- A job asked for again while it ran its last attempt begins anew, like a dead one asked for again.
--- A dead one keeps its payload, so that it can be retried.
+-- A dead one keeps what a retry needs, but no message text: an event keeps its ids.
 UPDATE jobs SET
+    payload = CASE WHEN wanted_again THEN payload ELSE payload - 'envelope' END,
     state = CASE WHEN wanted_again THEN 'ready' ELSE 'dead' END,
     finished_at = CASE WHEN wanted_again THEN NULL ELSE now() END,
     turn = CASE WHEN wanted_again THEN next_turn(workspace_id, kind) ELSE turn END,

@@ -1,0 +1,81 @@
+"""An installed app for integration tests: it is told of events, and its jobs run to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from recall.ingest.v1 import slack_pb2
+from services.ingest import queue
+from services.ingest.event import handle_event
+from services.ingest.purge import handle_purge
+from services.ingest.rendering import handle_rendering
+from services.ingest.resources import Resources
+from tests import builders as b
+from tests.integration.ingest_fixtures import Ingest, Rows
+from tests.slack_events import BOT, BOT_USER, delivery
+
+HANDLERS = {"purge": handle_purge, "event": handle_event, "rendering": handle_rendering}
+
+
+@dataclass
+class App:
+    """Delivers events over gRPC and runs the jobs that follow, most urgent first."""
+
+    ingest: Ingest
+    resources: Resources
+    rows: Rows
+
+    async def tell(
+        self, event: b.Record, event_id: str = "", team_id: str = b.TEAM
+    ) -> slack_pb2.Recorded.ValueType:
+        """Deliver one event; what became of it."""
+        response = await self.ingest.ingest.RecordEvent(delivery(event, event_id, team_id))
+        return response.recorded
+
+    async def happen(self, *events: b.Record) -> None:
+        """Deliver events, one after the other, and do the work of each before the next."""
+        for event in events:
+            await self.tell(event)
+            await self.work()
+
+    async def work(self) -> None:
+        """Run jobs until none is left that this worker can do."""
+        while jobs := await queue.claim(self.resources.queue_pool, tuple(HANDLERS)):
+            for job in jobs:
+                await HANDLERS[job.kind](self.resources, job)
+                await queue.complete(self.resources.queue_pool, job)
+
+
+@pytest.fixture
+def app(ingest: Ingest, resources: Resources, rows: Rows) -> App:
+    """Workspace W of the builders' team, with an app and a serving generation, no message."""
+    install(rows, "W", b.TEAM)
+    return App(ingest, resources, rows)
+
+
+def install(rows: Rows, workspace_id: str, team_id: str) -> None:
+    """A workspace with an installed app, as its owner sees it."""
+    rows.execute(
+        "INSERT INTO workspaces (workspace_id, source, team_id) VALUES (%s, 'slack', %s)",
+        workspace_id,
+        team_id,
+    )
+    rows.execute(
+        "INSERT INTO installations (workspace_id, installation_id, team_id, bot_user_id, bot_id, "
+        "bot_token) VALUES (%s, 'i', %s, %s, %s, 'secret')",
+        workspace_id,
+        team_id,
+        BOT_USER,
+        BOT,
+    )
+    rows.execute(
+        "INSERT INTO embedders VALUES ('f', 'local', 'local', 'm', 'r', 384) ON CONFLICT DO NOTHING"
+    )
+    rows.execute(
+        "INSERT INTO generations (workspace_id, generation_id, source, state, chunker_version, "
+        "embedder_fingerprint, width, promoted_at) VALUES (%s, 'g', 'slack', 'active', '1', 'f', "
+        "384, now())",
+        workspace_id,
+    )
