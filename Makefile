@@ -23,11 +23,11 @@ $(INSTALLED): requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer, or set PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: set PYTHON=python3.11 or newer"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv is missing: install the package python3-venv (Debian, Ubuntu)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	@echo "installing packages (about a minute the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@printf '%s\n%s\n' '$(CURDIR)' '$(CURDIR)/gen' > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/recall.pth"
-	@printf '#!%s\nimport sys\nfrom services.cli.__main__ import main\nsys.exit(main())\n' '$(CURDIR)/$(BIN)/python' > $(BIN)/recall
+	@printf '%s\n%s\n' "$$PWD" "$$PWD/gen" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/recall.pth"
+	@printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m services.cli "$$@"\n' > $(BIN)/recall
 	@chmod +x $(BIN)/recall
 	@touch $@
 
@@ -57,11 +57,11 @@ verify: lint types ## Everything CI checks without running the product
 test: setup ## The whole test suite: real PostgreSQL, real gRPC, no network
 	@$(BIN)/pytest
 
-demo: setup ## Start everything, load Beacon (or EXPORT=path), ask a question, stay until Ctrl-C
-	@$(BIN)/python -m services.stack demo --export '$(EXPORT)'
+demo: setup ## Start everything, load Beacon (or EXPORT=path), show something, stay until Ctrl-C
+	@exec $(BIN)/python -m services.stack demo --export "$$EXPORT"
 
-up: setup ## Start everything in the background
-	@$(BIN)/python -m services.stack up
+up: setup ## The same in the background (EXPORT=path too)
+	@$(BIN)/python -m services.stack up --export "$$EXPORT"
 
 down: setup ## Stop everything
 	@$(BIN)/python -m services.stack down

@@ -14,7 +14,7 @@ from recall.gateway.v1 import gateway_pb2_grpc
 from recall.ingest.v1 import ingest_pb2_grpc
 from services.runtime.callers import FILE_NAME, Callers, CallersFileError
 from services.runtime.client import Peer
-from services.runtime.config import Settings
+from services.runtime.config import Settings, with_remembered_port_base
 from services.runtime.errors import CallError
 
 CALLER = "operator"
@@ -39,7 +39,7 @@ class Stack:
 @asynccontextmanager
 async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stack]:
     """Stubs over one connection a process each; nothing is sent yet."""
-    settings = Settings(environ)
+    settings = Settings(with_remembered_port_base(environ))
     home = settings.home()
     targets = [settings.target("gateway"), settings.target("ingest")]
     settings.done()

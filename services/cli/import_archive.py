@@ -26,6 +26,8 @@ from services.runtime.errors import unavailable
 POLL_SECONDS = 0.5
 # An embedding lane that has not moved for this long is reported instead of waited for.
 STALLED_SECONDS = 60.0
+# With a known fault there is less to wait for.
+FAILING_SECONDS = 10.0
 CALL_SECONDS = 10.0
 
 
@@ -38,8 +40,8 @@ async def run_import(options: argparse.Namespace, stack: Stack) -> int:
         print(error, file=sys.stderr)
         return BAD_USAGE
     if not options.json:
-        show(render.import_report(report))
-    waited = OK if options.no_wait else await _wait_for_vectors(stack, report, options)
+        show(render.import_report(as_json.import_report(report)))
+    waited = OK if options.no_wait else await _wait_for_vectors(stack, report)
     if options.json:
         print(json.dumps(as_json.import_report(report), ensure_ascii=False, indent=2))
     return waited
@@ -55,7 +57,7 @@ async def _import(stack: Stack, path: Path, options: argparse.Namespace) -> inge
         except ArchiveError as error:
             faults.append(error)
 
-    with _progress(options, "records") as progress:
+    with _progress("records") as progress:
         task = progress.add_task("importing", total=None)
         try:
             async for event in stack.ingest.ImportMessages(requests()):
@@ -80,13 +82,11 @@ async def _in_thread(
         yield item
 
 
-async def _wait_for_vectors(
-    stack: Stack, report: ingest_pb2.ImportReport, options: argparse.Namespace
-) -> int:
+async def _wait_for_vectors(stack: Stack, report: ingest_pb2.ImportReport) -> int:
     """Show the embedding lane's progress until nothing is missing."""
     request = ingest_pb2.GetCoverageRequest(workspace_id=report.workspace_id)
     moved_at, last_missing = time.monotonic(), -1
-    with _progress(options, "chunks") as progress:
+    with _progress("chunks") as progress:
         task = progress.add_task("embedding", total=None)
         while True:
             coverage = await stack.ingest.GetCoverage(request, timeout=CALL_SECONDS)
@@ -96,7 +96,7 @@ async def _wait_for_vectors(
                 return OK
             if missing != last_missing:
                 moved_at, last_missing = time.monotonic(), missing
-            if coverage.embedding_job_state == "dead" or _stalled(moved_at):
+            if coverage.embedding_job_state == "dead" or _stalled(moved_at, coverage):
                 return _say_unfinished(coverage)
             await asyncio.sleep(POLL_SECONDS)
 
@@ -112,8 +112,9 @@ def _say_unfinished(coverage: ingest_pb2.GetCoverageResponse) -> int:
     return UNAVAILABLE
 
 
-def _stalled(moved_at: float) -> bool:
-    return time.monotonic() - moved_at > STALLED_SECONDS
+def _stalled(moved_at: float, coverage: ingest_pb2.GetCoverageResponse) -> bool:
+    patience = FAILING_SECONDS if coverage.embedding_job_error else STALLED_SECONDS
+    return time.monotonic() - moved_at > patience
 
 
 def _header(options: argparse.Namespace, path: Path) -> ingest_pb2.ImportHeader:
@@ -127,7 +128,7 @@ def _header(options: argparse.Namespace, path: Path) -> ingest_pb2.ImportHeader:
 
 
 @contextmanager
-def _progress(options: argparse.Namespace, unit: str) -> Iterator[Progress]:
+def _progress(unit: str) -> Iterator[Progress]:
     """A progress bar on stderr; silent where nobody watches."""
     console = Console(stderr=True)
     columns = (
@@ -137,6 +138,6 @@ def _progress(options: argparse.Namespace, unit: str) -> Iterator[Progress]:
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    disable = options.json or not console.is_terminal
+    disable = not console.is_terminal
     with Progress(*columns, console=console, disable=disable, transient=True) as progress:
         yield progress

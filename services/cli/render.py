@@ -13,6 +13,9 @@ from services.cli import as_json
 from services.corpus import instant
 
 WIDTH = 80
+_TIERS = {"jev": "ordered by Jev", "luna": "ordered by Luna", "rrf": "in search order"}
+_WRITERS = {"openai": "written by OpenAI", "extractive": "quoted from the messages"}
+_SKIPPED = {"notice": "joins, topics and other notices", "no_text": "messages without text"}
 _OUTCOMES = {
     "abstained": "No answer",
     "unverified": "Not shown: the citations could not be verified",
@@ -92,12 +95,10 @@ def status(reply: gateway_pb2.GetStatusResponse) -> str:
     ]
     workspaces = [_workspace(each) for each in reply.workspaces]
     heads = ("workspace", "source", "messages", "channels", "embedded", "embedder", "newest")
-    return "\n\n".join(
-        (
-            table(("stage", "state", ""), stages),
-            table(heads, workspaces) if workspaces else "No workspace yet: `recall import PATH`.",
-        )
-    )
+    shown = table(heads, workspaces) if workspaces else "No workspace yet: `recall import PATH`."
+    if not all(each.serving for each in reply.stages if each.stage == "ingest"):
+        shown = "The workspaces are not known while ingest does not serve."
+    return "\n\n".join((table(("stage", "state", ""), stages), shown))
 
 
 def generations(listed: Iterable[ingest_pb2.Generation]) -> str:
@@ -115,20 +116,19 @@ def generations(listed: Iterable[ingest_pb2.Generation]) -> str:
     return table(("generation", "state", "embedder", "embedded", "created"), rows)
 
 
-def import_report(report: ingest_pb2.ImportReport) -> str:
-    """What an import did, and what it left out and why."""
-    counts = report.counts
-    lines = [
-        f"{report.workspace_id}: {counts.imported} imported, {counts.unchanged} unchanged, "
-        f"{counts.updated} updated, {counts.deleted} deleted, of {counts.received} records"
-    ]
-    lines += [f"  skipped {n}: {reason}" for reason, n in sorted(counts.skipped.items())]
-    if report.empty_channels:
-        lines.append(_wrapped(f"  no message in: {', '.join(report.empty_channels)}"))
-    if report.unknown_authors:
-        shown = ", ".join(report.unknown_authors[:10])
-        lines.append(_wrapped(f"  {len(report.unknown_authors)} unknown authors: {shown}"))
-    lines += [_wrapped(f"  note: {note}") for note in report.notes]
+def import_report(report: as_json.Json) -> str:
+    """What an import did, and what it left out and why; from ``as_json.import_report``."""
+    kinds = ("imported", "unchanged", "updated", "deleted")
+    counts = ", ".join(f"{report[kind]} {kind}" for kind in kinds)
+    lines = [f"{report['workspace_id']}: {counts}, of {report['received']} records"]
+    lines += [f"  skipped {n}: {_SKIPPED.get(k, k)}" for k, n in sorted(report["skipped"].items())]
+    if report["empty_channels"]:
+        lines.append(_wrapped(f"  no message in: {', '.join(report['empty_channels'])}"))
+    if unknown := report["unknown_authors"]:
+        lines.append(
+            _wrapped(f"  {len(unknown)} authors without a name: {', '.join(unknown[:10])}")
+        )
+    lines += [_wrapped(f"  note: {note}") for note in report["notes"]]
     return "\n".join(lines)
 
 
@@ -170,11 +170,11 @@ def _count(reply: retrieve_pb2.SearchResponse) -> Iterable[tuple[int, corpus_pb2
 
 
 def _footnote(final: gateway_pb2.Answer) -> str:
-    tier = as_json.tier_name(final.rerank_tier)
     parts = [
-        f"ranked by {tier}" if tier else "",
-        f"written by {final.writer}" if final.writer else "",
-        *final.degraded,
+        _TIERS.get(as_json.tier_name(final.rerank_tier), ""),
+        _WRITERS.get(final.writer, ""),
+        # What was never set up is no fault of this answer.
+        *(note for note in final.degraded if not note.endswith(":not_configured")),
     ]
     shown = " · ".join(part for part in parts if part)
     return f"({shown})" if shown else ""

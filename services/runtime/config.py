@@ -21,6 +21,10 @@ PORT_OFFSETS = {
 }
 
 
+# Under RECALL_HOME: the PORT_BASE that its stack was last started with.
+_PORT_BASE_FILE = "port-base"
+
+
 class ConfigError(Exception):
     """The environment can not be used; one line a fault."""
 
@@ -45,7 +49,7 @@ class Settings:
 
     def integer(self, name: str, default: int, *, low: int, high: int) -> int:
         """A whole number between ``low`` and ``high``."""
-        return self._parsed(name, default, lambda raw: int(_between(int(raw), low, high)))
+        return self._parsed(name, default, lambda raw: int(_between(_whole(raw), low, high)))
 
     def flag(self, name: str, default: bool) -> bool:
         """on/off, true/false, yes/no or 1/0."""
@@ -89,10 +93,40 @@ class Settings:
             return default
 
 
+def with_remembered_port_base(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment, with the PORT_BASE that the stack of its RECALL_HOME was started with.
+
+    A PORT_BASE that is set stays.
+    """
+    remembered = remembered_port_base(Settings(environ).home())
+    if environ.get("PORT_BASE") or not remembered:
+        return environ
+    return {**environ, "PORT_BASE": remembered}
+
+
+def remembered_port_base(home: Path) -> str:
+    """The PORT_BASE that a home's stack was last started with; empty when none was."""
+    try:
+        return (home / _PORT_BASE_FILE).read_text("utf-8").strip()
+    except OSError:
+        return ""
+
+
+def remember_port_base(home: Path, port_base: int) -> None:
+    """Keep the PORT_BASE of a home's stack for the commands that look for it."""
+    (home / _PORT_BASE_FILE).write_text(str(port_base), "utf-8")
+
+
 def _between(value: float, low: float, high: float) -> float:
     if not low <= value <= high:
         raise ValueError(f"must be between {low:g} and {high:g}")
     return value
+
+
+def _whole(raw: str) -> int:
+    if not raw.lstrip("-").isdecimal():
+        raise ValueError("must be a whole number")
+    return int(raw)
 
 
 def _flag(raw: str) -> bool:

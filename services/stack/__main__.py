@@ -1,20 +1,25 @@
-"""``python -m services.stack up|down|demo [EXPORT]``: what the Makefile's targets run."""
+"""``python -m services.stack up|down|demo [--export PATH]``: what the Makefile's targets run."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from services.cli.render import import_report
 from services.runtime.config import ConfigError
-from services.stack.stack import Stack, StackError, stack_of
+from services.stack.stack import Stack, StackError, demo_workspace_of, stack_of
 
-BEACON = Path("evals/beacon")
+BEACON = Path(__file__).resolve().parents[2] / "evals" / "beacon"
 BEACON_QUESTION = "Which command fixed the local 28P01 Postgres failure?"
-EXPORT_QUESTION = "What are people working on?"
+INTERRUPTED = 130
+# Exit statuses of the command that still leave something to show.
+IMPORTED = (0, 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,59 +28,123 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=("up", "down", "demo"))
     parser.add_argument("--export", default="", help="a Slack export (zip or folder) to show")
     options = parser.parse_args(arguments)
+    _on_every_signal(signal.default_int_handler)
     try:
-        return _run(options.command, options.export)
+        stack = stack_of()
+        if options.command == "down":
+            stack.down(_say)
+            return 0
+        export = _export_of(options.export)
+        return _up(stack, export) if options.command == "up" else _demo(stack, export)
     except (StackError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
-def _run(command: str, export: str) -> int:
-    stack = stack_of()
-    if command == "down":
-        stack.down(_say)
-        return 0
-    if export and not Path(export).exists():
-        raise StackError(f"EXPORT={export}: no such file or folder.")
-    workspace = _workspace_of(export)
-    stack.up(_say, workspace if command == "demo" else "")
-    if command == "up":
-        _say(f"up: page http://127.0.0.1:{stack.port('gateway_http')}/  ·  stop with `make down`")
-        return 0
-    return _demo(stack, workspace, export)
+def _up(stack: Stack, export: Path | None) -> int:
+    _start(stack)
+    status = _load(stack, export)
+    _say(f"up: page {_page(stack)}  ·  stop with `make down`")
+    return status
 
 
-def _demo(stack: Stack, workspace: str, export: str) -> int:
-    # From here on Ctrl-C means: stop everything, in order.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _demo(stack: Stack, export: Path | None) -> int:
+    was_running = bool(stack.running())
+    _start(stack)
     try:
-        path = export or str(BEACON)
-        imported = _recall(stack, "import", path, "--workspace", workspace)
-        if imported == 0:
-            question = EXPORT_QUESTION if export else BEACON_QUESTION
-            _say(f"\nQuestion: {question}\n")
-            _recall(stack, "ask", question, "--workspace", workspace)
-        _say(f"\nThe page: http://127.0.0.1:{stack.port('gateway_http')}/   (Ctrl-C stops all)")
-        if imported == 0:
-            signal.pause()
-        return imported
+        status = _load(stack, export)
+        if status == 0:
+            _show_something(stack, export)
+            stops = "leaves it running" if was_running else "stops everything"
+            _say(f"\nThe page: {_page(stack)}   (Ctrl-C {stops})")
+            _wait_while_running(stack)
+        return status
     except KeyboardInterrupt:
         return 0
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _on_every_signal(signal.SIG_IGN)
         _say("")
-        stack.down(_say)
+        if not was_running:
+            stack.down(_say)
 
 
-def _recall(stack: Stack, *arguments: str) -> int:
+def _start(stack: Stack) -> None:
+    """Start the stack; half a stack helps nobody, so a failed start stops what it started."""
+    before = stack.running()
+    try:
+        stack.up(_say)
+    except BaseException:
+        _on_every_signal(signal.SIG_IGN)
+        stack.stop([name for name in stack.running() if name not in before])
+        raise
+
+
+def _load(stack: Stack, export: Path | None) -> int:
+    """Import Beacon or the export, and let the page show it. Returns an exit status."""
+    if stack.environ.get("OPENAI_API_KEY"):
+        _say("OPENAI_API_KEY is set: OpenAI embeds new indexes and writes the answers")
+    where = (str(export),) if export else (str(BEACON), "--workspace", "beacon")
+    done = _recall(stack, "import", *where, "--json")
+    if done.returncode not in IMPORTED or not done.stdout:
+        return done.returncode or 1
+    report = json.loads(done.stdout)
+    _say(import_report(report))
+    workspace = report["workspace_id"] if export else demo_workspace_of(stack.environ)
+    stack.up(_say, workspace)
+    return 0
+
+
+def _show_something(stack: Stack, export: Path | None) -> None:
+    workspace = stack.shown_workspace()
+    command = ("catch-up",) if export else ("ask", BEACON_QUESTION)
+    _say("\nThe last week of it:\n" if export else f"\nQuestion: {BEACON_QUESTION}\n")
+    _say(_recall(stack, *command, "--workspace", workspace).stdout.rstrip())
+
+
+def _wait_while_running(stack: Stack) -> None:
+    """Stay until interrupted, or until somebody else stops the stack."""
+    gone: set[str] = set()
+    before = set(stack.running())
+    while before - gone:
+        time.sleep(1)
+        ended = before - set(stack.running()) - gone
+        gone |= ended
+        if ended and before - gone:
+            _say(f"{', '.join(sorted(ended))} ended; `make up` starts it again")
+
+
+def _recall(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command; its progress and its faults go to the terminal."""
     environ = {**stack.environ, "RECALL_HOME": str(stack.home)}
     return subprocess.run(
-        (sys.executable, "-m", "services.cli", *arguments), env=environ, check=False
-    ).returncode
+        (sys.executable, "-m", "services.cli", *arguments),
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
 
 
-def _workspace_of(export: str) -> str:
-    return Path(export).resolve().stem if export else "beacon"
+def _export_of(given: str) -> Path | None:
+    if not given:
+        return None
+    export = Path(given).expanduser()
+    if not export.exists():
+        raise StackError(f"EXPORT={given}: no such file or folder.")
+    return export
+
+
+def _page(stack: Stack) -> str:
+    return f"http://127.0.0.1:{stack.port('gateway_http')}/"
+
+
+def _on_every_signal(handler: signal.Handlers | Callable[..., object]) -> None:
+    """Ctrl-C, a closed terminal and a polite kill all end the same way, also in a background job
+    whose shell ignores SIGINT."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
 
 
 def _say(line: str) -> None:

@@ -106,6 +106,7 @@ class Processes:
         return entries
 
     def _write(self, entries: Mapping[str, object]) -> None:
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self._file.with_suffix(".new")
         temporary.write_text(json.dumps(entries), "utf-8")
         temporary.replace(self._file)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import grpc
 import psycopg
@@ -20,7 +21,12 @@ from services.runtime.callers import (
     read_callers,
     write_default_callers,
 )
-from services.runtime.config import Settings
+from services.runtime.config import (
+    Settings,
+    remember_port_base,
+    remembered_port_base,
+    with_remembered_port_base,
+)
 from services.stack.postgres import EmbeddedPostgres, PostgresError
 from services.stack.processes import PROGRAMS, Processes, Program
 
@@ -48,7 +54,15 @@ class Stack:
 
         The page shows ``demo_workspace``, else the environment's.
         """
-        demo_workspace = demo_workspace or demo_workspace_of(self.environ)
+        self._start(say, demo_workspace or demo_workspace_of(self.environ))
+
+    def running(self) -> list[str]:
+        """Names of the processes that run, "postgres" for the embedded database."""
+        database = ["postgres"] if self._postgres().running_pid() else []
+        return [*database, *Processes(self.home).running()]
+
+    def _start(self, say: Say, demo_workspace: str) -> None:
+        self._require_same_ports()
         self._prepare_home()
         url = self._database(say)
         processes = Processes(self.home)
@@ -67,14 +81,18 @@ class Stack:
 
     def down(self, say: Say) -> None:
         """Stop the services, then the database."""
+        running = self.running()
+        say(f"stopping {', '.join(running)}" if running else "nothing runs here")
+        self.stop(running)
+
+    def stop(self, names: Sequence[str]) -> None:
+        """Stop some of the processes that ``running`` names."""
         processes = Processes(self.home)
-        running = processes.running()
-        if running:
-            say(f"stopping {', '.join(running)}")
         # The front first, so that nobody is answered by half a stack.
-        processes.stop(("gateway",))
-        processes.stop(running)
-        self._postgres().stop()
+        processes.stop(name for name in names if name == "gateway")
+        processes.stop(names)
+        if "postgres" in names:
+            self._postgres().stop()
 
     def port(self, name: str) -> int:
         """A process's port."""
@@ -83,9 +101,19 @@ class Stack:
         settings.done()
         return port
 
+    def _require_same_ports(self) -> None:
+        """A home serves from one PORT_BASE at a time; the command finds it without being told."""
+        remembered, wanted = remembered_port_base(self.home), str(self.port("gateway_http"))
+        if remembered not in ("", wanted) and self.running():
+            raise StackError(
+                f"Recall runs already from {self.home}, with PORT_BASE={remembered}. Stop it with "
+                "`make down`, or set another RECALL_HOME."
+            )
+
     def _prepare_home(self) -> None:
         try:
             write_default_callers(self.home, CALLERS)
+            remember_port_base(self.home, self.port("gateway_http"))
             read_callers(self.home / FILE_NAME)
         except OSError as error:
             raise StackError(
@@ -97,14 +125,17 @@ class Stack:
     def _database(self, say: Say) -> str:
         given = self.environ.get("DATABASE_URL", "")
         try:
-            if not given:
+            if given:
+                say(f"using the database of DATABASE_URL ({_shown(given)})")
+            elif not self._postgres().running_pid():
                 say("starting PostgreSQL")
             url = given or self._postgres().start()
             migrate(url, read_migrations())
         except (PostgresError, MigrationError) as error:
             raise StackError(str(error)) from None
         except psycopg.Error as error:
-            raise StackError(f"The database can not be used: {str(error).strip()}") from None
+            named = "The database of DATABASE_URL" if given else "The database"
+            raise StackError(f"{named} can not be used: {str(error).strip()}") from None
         return url
 
     def _postgres(self) -> EmbeddedPostgres:
@@ -118,11 +149,18 @@ class Stack:
             environ |= given | {"DATABASE_URL": url}
         return environ
 
+    def shown_workspace(self) -> str:
+        """The workspace that the page shows."""
+        marker = self._demo_marker()
+        return marker.read_text("utf-8") if marker.exists() else demo_workspace_of(self.environ)
+
     def _demo_changed(self, demo_workspace: str) -> bool:
-        marker = self.home / "demo-workspace"
-        before = marker.read_text("utf-8") if marker.exists() else demo_workspace
-        marker.write_text(demo_workspace, "utf-8")
+        before = self.shown_workspace()
+        self._demo_marker().write_text(demo_workspace, "utf-8")
         return before != demo_workspace
+
+    def _demo_marker(self) -> Path:
+        return self.home / "demo-workspace"
 
     def _ports(self, program: Program) -> list[int]:
         names = [program.port_name] if program.port_name else []
@@ -153,12 +191,20 @@ class Stack:
                     f"{processes.log_path(program.name)} says why."
                 )
             time.sleep(0.1)
-        raise StackError(f"{program.name} ended at once: {processes.last_line(program.name)}")
+        log, last = processes.log_path(program.name), processes.last_line(program.name)
+        why = f"{log} says why." if last.startswith("{") else last
+        raise StackError(f"{program.name} ended at once: {why}")
 
 
 def demo_workspace_of(environ: Mapping[str, str]) -> str:
     """The workspace that the page shows unless a command names one."""
     return environ.get(DEMO_WORKSPACE) or "beacon"
+
+
+def _shown(url: str) -> str:
+    """A database's address without its password."""
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'local socket'}{parts.path}"
 
 
 def _serving(port: int) -> bool:
@@ -174,6 +220,7 @@ def _serving(port: int) -> bool:
 
 def stack_of(environ: Mapping[str, str] = os.environ) -> Stack:
     """The stack that an environment describes. Raises ConfigError with every fault."""
+    environ = with_remembered_port_base(environ)
     settings = Settings(environ)
     home = settings.home()
     for name in ("gateway_http", "postgres"):
