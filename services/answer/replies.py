@@ -65,14 +65,14 @@ def read_reply(reply: object) -> Written:
     status = reply.get("status")
     if status == "failed" or reply.get("error"):
         raise _failure(reply.get("error"))
-    model = str(reply.get("model") or "")
+    model = _sendable(str(reply.get("model") or ""))
     parts = list(_parts(reply))
     filtered = _incomplete_reason(reply) == "content_filter"
     if filtered or any(part.get("type") == "refusal" for part in parts):
         return Written("", refused=True, model=model)
     if status != "completed":
         raise BadReplyError(f"the response is incomplete ({_incomplete_reason(reply) or status})")
-    text = "".join(str(part.get("text") or "") for part in parts if _is_text(part))
+    text = _sendable("".join(str(part.get("text") or "") for part in parts if _is_text(part)))
     if not text.strip():
         raise BadReplyError("the response is empty", retriable=True)
     return Written(text, refused=False, model=model)
@@ -117,12 +117,13 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 def _failure(error: object) -> BadReplyError:
     code = str(error.get("code") or "unknown") if isinstance(error, Mapping) else "unknown"
-    return BadReplyError(f"the response failed ({code})", retriable=code == "server_error")
+    problem = _sendable(f"the response failed ({code})")
+    return BadReplyError(problem, retriable=code == "server_error")
 
 
 def _incomplete_reason(reply: Mapping[str, Any]) -> str:
     details = reply.get("incomplete_details")
-    return str(details.get("reason") or "") if isinstance(details, Mapping) else ""
+    return _sendable(str(details.get("reason") or "")) if isinstance(details, Mapping) else ""
 
 
 def _parts(reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -149,4 +150,9 @@ def _string(one: Mapping[str, Any], name: str) -> str:
     value = one[name]
     if not isinstance(value, str):
         raise TypeError(name)
-    return value.strip()
+    return _sendable(value).strip()
+
+
+def _sendable(text: str) -> str:
+    """The text with ``?`` for each half of a character, which JSON can carry and UTF-8 can not."""
+    return text.encode("utf-8", "replace").decode()

@@ -110,6 +110,23 @@ async def test_a_cited_answer_is_returned_with_its_sources(
     assert (result.writer, result.model, result.reason) == ("openai", f"{MODEL}-2026-03-17", "")
 
 
+async def test_half_a_character_in_a_reply_spoils_nothing_else(
+    serve: Serve, openai_server: OpenAIServer
+) -> None:
+    result = await written(serve, openai_server, f"Thursday\ud83d [{P2}].", ask())
+    assert (result.outcome, result.text) == (ANSWERED, f"Thursday? [{P2}].")
+
+
+async def test_half_a_character_in_a_failure_is_told_like_any_other(
+    serve: Serve, openai_server: OpenAIServer
+) -> None:
+    openai_server.respond(Failed("\udc00"))
+    with pytest.raises(grpc.RpcError) as raised:
+        async with answering(serve, openai_server.base_url) as stub:
+            await stub.WriteAnswer(ask(), timeout=20)
+    assert from_rpc_error(raised.value).code == grpc.StatusCode.UNAVAILABLE
+
+
 async def test_the_request_carries_the_rules_the_evidence_and_no_storage(
     serve: Serve, openai_server: OpenAIServer
 ) -> None:
