@@ -7,8 +7,8 @@ from typing import Any
 
 import grpc
 
-from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc
-from services.ingest import job_service, wire
+from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc, slack_pb2
+from services.ingest import delivery_service, delivery_wire, job_service, slack_wire, wire
 from services.ingest.build_generation import build_generation
 from services.ingest.get_coverage import get_coverage
 from services.ingest.import_messages import import_messages
@@ -16,6 +16,7 @@ from services.ingest.list_channels import list_channels
 from services.ingest.list_generations import get_generation, list_generations
 from services.ingest.list_workspaces import list_workspaces
 from services.ingest.promote_generation import promote_generation
+from services.ingest.record_command import record_command
 from services.ingest.record_event import record_event
 from services.ingest.resources import Resources
 from services.ingest.upkeep import Upkeep
@@ -61,6 +62,13 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         outcome = await record_event(self._resources, calls.caller(), delivery)
         return slack_wire.recorded(outcome)
 
+    async def RecordCommand(  # noqa: N802
+        self, request: slack_pb2.RecordCommandRequest, context: Context
+    ) -> slack_pb2.RecordCommandResponse:
+        """See the proto."""
+        asked = delivery_wire.asked_command(request)
+        outcome = await record_command(self._resources, calls.caller(), asked)
+        return slack_pb2.RecordCommandResponse(recorded=slack_wire.RECORDED[outcome])
 
 
 class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
@@ -144,8 +152,15 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
             GenerationService(resources, upkeep), server
         )
         job_service.register(server, resources)
+        delivery_service.register(server, resources)
 
-    names = ("IngestService", "DirectoryService", "GenerationService", *job_service.NAMES)
+    names = (
+        "IngestService",
+        "DirectoryService",
+        "GenerationService",
+        *job_service.NAMES,
+        *delivery_service.NAMES,
+    )
     return Servicers(
         register=register,
         names=tuple(f"recall.ingest.v1.{name}" for name in names),

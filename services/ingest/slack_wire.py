@@ -5,7 +5,7 @@ from __future__ import annotations
 from recall.ingest.v1 import slack_pb2
 from services.ingest.record_event import Recorded, SlackDelivery
 
-_RECORDED = {
+RECORDED = {
     Recorded.NEW: slack_pb2.RECORDED_NEW,
     Recorded.DUPLICATE: slack_pb2.RECORDED_DUPLICATE,
     Recorded.IGNORED: slack_pb2.RECORDED_IGNORED,
@@ -24,4 +24,4 @@ def delivery(request: slack_pb2.RecordEventRequest) -> SlackDelivery:
 
 def recorded(outcome: Recorded) -> slack_pb2.RecordEventResponse:
     """What became of an event."""
-    return slack_pb2.RecordEventResponse(recorded=_RECORDED[outcome])
+    return slack_pb2.RecordEventResponse(recorded=RECORDED[outcome])
