@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Protocol
 
@@ -24,6 +25,8 @@ MAX_CHUNK_TOKENS = 600
 _SEPARATOR = "\n"
 # Characters encoded at first to find where 600 tokens end; doubled while they are too few.
 _SPLIT_CHARACTERS = 8 * MAX_CHUNK_TOKENS
+# Two a piece: enough for a root of a million characters, about 10 MB of memory.
+_REMEMBERED_TEXTS = 1_024
 
 
 class Encoder(Protocol):
@@ -81,6 +84,7 @@ def chunk_thread(messages: Sequence[Message], source: Source, encoder: Encoder) 
     a message changes, pieces of its windows move that do not show it.
     """
     thread = in_order(messages)
+    encoder = _Remembering(encoder)
     alone = [[message] for message in thread]
     windows = thread_windows(thread, encoder)
     is_split = source is Source.SLACK
@@ -112,7 +116,8 @@ def thread_windows(thread: Sequence[Message], encoder: Encoder) -> list[list[Mes
 
 
 def _fits(window: Sequence[Message], encoder: Encoder) -> bool:
-    return len(encoder.encode(_joined(window))) <= MAX_CHUNK_TOKENS
+    text = _joined(window)
+    return _piece_end(text, 0, encoder) == len(text)
 
 
 def _joined(window: Sequence[Message]) -> str:
@@ -178,6 +183,18 @@ def _piece_end(text: str, start: int, encoder: Encoder) -> int:
         if text.startswith(piece, start) and len(encoder.encode(piece)) <= MAX_CHUNK_TOKENS:
             return start + len(piece)
     return start + 1
+
+
+class _Remembering:
+    """An encoder that remembers what it encoded lately.
+
+    Every window of a thread begins with the root: a long one is cut into the same pieces again
+    and again, and must not cost its whole length for every reply.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encode = lru_cache(_REMEMBERED_TEXTS)(encoder.encode)
+        self.decode = encoder.decode
 
 
 def _identified(kind: str, pieces: Iterable[_Piece], encoder: Encoder) -> Iterator[Chunk]:

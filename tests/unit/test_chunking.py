@@ -177,6 +177,34 @@ def test_a_long_root_is_not_repeated_for_every_reply(encoder: O200kEncoder) -> N
     assert pieces == {"[1]": 2} | {f"[1, {number}]": 1 for number in range(2, 22)}
 
 
+class Measuring:
+    """The real encoder, and how many characters it had to encode."""
+
+    def __init__(self, encoder: O200kEncoder) -> None:
+        self.characters = 0
+        self._encoder = encoder
+
+    def encode(self, text: str) -> list[int]:
+        self.characters += len(text)
+        return self._encoder.encode(text)
+
+    def decode(self, tokens: list[int]) -> str:
+        return self._encoder.decode(tokens)
+
+
+def test_a_reply_to_a_long_root_does_not_cost_the_length_of_the_root(
+    encoder: O200kEncoder,
+) -> None:
+    root = message(0, " ".join(str(Random(number).random()) for number in range(2_000)))
+    costs = []
+    for replies in (10, 60):
+        measuring = Measuring(encoder)
+        thread = [root, *(message(number, "fine with me") for number in range(1, replies + 1))]
+        chunk_thread(thread, Source.SLACK, measuring)
+        costs.append(measuring.characters)
+    assert (costs[1] - costs[0]) / 50 < len(root.text)
+
+
 def test_replies_without_their_root_are_chunked_in_order(encoder: O200kEncoder) -> None:
     orphans = [message(3, "later"), message(2, "earlier")]
     [chunk] = thread_chunks(chunk_thread(orphans, Source.SLACK, encoder))
