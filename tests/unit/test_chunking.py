@@ -195,11 +195,11 @@ class Measuring:
 def test_a_reply_to_a_long_root_does_not_cost_the_length_of_the_root(
     encoder: O200kEncoder,
 ) -> None:
-    root = message(0, " ".join(str(Random(number).random()) for number in range(2_000)))
+    root = message(1, " ".join(str(Random(number).random()) for number in range(2_000)))
     costs = []
     for replies in (10, 60):
         measuring = Measuring(encoder)
-        thread = [root, *(message(number, "fine with me") for number in range(1, replies + 1))]
+        thread = [root, *(message(number, "fine with me") for number in range(2, replies + 2))]
         chunk_thread(thread, Source.SLACK, measuring)
         costs.append(measuring.characters)
     assert (costs[1] - costs[0]) / 50 < len(root.text)
