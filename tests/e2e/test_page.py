@@ -56,13 +56,14 @@ def test_one_context_gives_the_same_through_the_page_grpc_and_the_command(
     question: str,
 ) -> None:
     token = Callers(beacon.stack.home / FILE_NAME).token_of("operator")
-    request = gateway_pb2.AskRequest(question=question, explain=True)
+    reader = gateway_pb2.Reader(workspace_id="beacon")
+    request = gateway_pb2.AskRequest(reader=reader, question=question, explain=True)
     metadata = (("authorization", f"Bearer {token}"),)
     streamed = list(answers.Ask(request, timeout=60, metadata=metadata))[-1].answer
     shown = asked(page, question)
-    printed = beacon.recall("ask", question, "--json").json
+    printed = beacon.recall("ask", question, "--workspace", "beacon", "--json").json
     found = page.get("/api/search", params={"q": question}).json()
-    listed = beacon.recall("search", question, "--json").json
+    listed = beacon.recall("search", question, "--workspace", "beacon", "--json").json
 
     assert shown["text"] == streamed.text == printed["text"]
     assert shown["outcome"] == printed["outcome"]
