@@ -21,7 +21,8 @@ from services.ingest.queue import enqueue_embedding
 from services.runtime import db, sql
 
 BATCH_CHUNKS = 64
-# A few seconds with the local model (half a minute of long threads); then other generations have their turn.
+# A few seconds with the local model, half a minute of long threads; then other generations have
+# their turn.
 SLICE_CHUNKS = 256
 # Only rows that a writer holds are left: its transaction is about to end.
 HELD_ROWS_PAUSE_SECONDS = 0.2

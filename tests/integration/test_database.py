@@ -26,7 +26,7 @@ def test_every_table_is_keyed_by_the_tenant_and_walled(database_url: str) -> Non
             "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] "
             "WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace"
         ).fetchall()
-    first_column = dict(keys)
+    first_column: dict[str, str] = dict(keys)
     for name, secured, forced in tables:
         if name not in WITHOUT_TENANT:
             assert (secured, forced) == (True, True), name
