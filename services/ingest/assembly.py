@@ -12,6 +12,7 @@ from services.ingest.config import IngestConfig
 from services.ingest.generations import new_generation_id
 from services.ingest.queue import Terms
 from services.ingest.resources import Resources
+from services.ingest.token_cipher import TokenCipher
 from services.ingest.tokens import RanksError, load_encoder
 from services.runtime import db
 from services.runtime.config import ConfigError
@@ -34,7 +35,15 @@ async def open_resources(config: IngestConfig) -> AsyncIterator[Resources]:
         db.open_pool(config.queue_url, size=QUEUE_POOL_SIZE) as queue_pool,
     ):
         terms = Terms(max_attempts=config.job_max_attempts)
-        yield Resources(pool, queue_pool, encoder, embedders, _generation_id, job_terms=terms)
+        yield Resources(
+            pool,
+            queue_pool,
+            encoder,
+            embedders,
+            _generation_id,
+            job_terms=terms,
+            tokens=TokenCipher(config.token_keys),
+        )
 
 
 def _generation_id() -> str:

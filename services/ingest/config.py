@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.embedding.registry import EmbeddingSettings, read_settings
+from services.ingest.token_cipher import is_key
 from services.runtime import db
 from services.runtime.config import Settings
 from services.runtime.server import Listener
@@ -22,6 +23,8 @@ class IngestConfig:
     queue_url: str
     embedding: EmbeddingSettings
     job_max_attempts: int
+    # Encrypt the tokens of installed apps; the first one writes. Empty: no app can be installed.
+    token_keys: tuple[str, ...]
 
 
 def read_config(environ: Mapping[str, str]) -> IngestConfig:
@@ -43,7 +46,20 @@ def read_config(environ: Mapping[str, str]) -> IngestConfig:
         ingest_url=ingest_url or db.url_as_role(owner_url, db.INGEST_ROLE),
         queue_url=queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
         embedding=read_settings(settings),
+        token_keys=_token_keys(settings),
         job_max_attempts=settings.integer("RECALL_JOB_MAX_ATTEMPTS", 8, low=1, high=1000),
     )
     settings.done()
     return config
+
+
+def _token_keys(settings: Settings) -> tuple[str, ...]:
+    given = settings.text("RECALL_TOKEN_KEY").split(",")
+    keys = tuple(key.strip() for key in given if key.strip())
+    if not all(is_key(key) for key in keys):
+        settings.fault(
+            "RECALL_TOKEN_KEY holds something that is no Fernet key. Make one with "
+            "`python -c 'from cryptography.fernet import Fernet; "
+            "print(Fernet.generate_key().decode())'`; separate several by commas, the newest first."
+        )
+    return keys

@@ -33,11 +33,12 @@ def channel_scope(channel_id: str) -> str:
 
 
 async def request_workspace_purge(
-    connection: db.Connection, workspace_id: str, purge_id: str
+    connection: db.Connection, workspace_id: str, purge_id: str = ""
 ) -> str:
     """Ask for the purge of a whole workspace; returns the id of the purge that is under way.
 
-    The installation and its tokens go in this transaction, so that no later event is recorded and
+    A request that may come twice gives its own id; without one, a new one is made. The
+    installation and its tokens go in this transaction, so that no later event is recorded and
     nobody gets the token any more.
     """
     await connection.execute(_STATEMENTS["forget_installations"], {"workspace_id": workspace_id})
@@ -46,7 +47,11 @@ async def request_workspace_purge(
 
 
 async def request_channel_purge(
-    connection: db.Connection, workspace_id: str, channel_id: str, purge_id: str, hold_ts: str = ""
+    connection: db.Connection,
+    workspace_id: str,
+    channel_id: str,
+    purge_id: str = "",
+    hold_ts: str = "",
 ) -> str:
     """Ask for the purge of one channel; returns the id of the purge that is under way.
 
@@ -115,6 +120,7 @@ async def _request(
     if opened is None:
         known = await db.fetch_one(connection, _STATEMENTS["join_open_report"], report)
         return known[0] if known else purge_id
-    payload = {"purge_id": purge_id, "channel_id": channel_id}
-    await enqueue(connection, workspace_id, NewJob("purge", purge_id, payload))
-    return purge_id
+    opened_id: str = opened[0]
+    payload = {"purge_id": opened_id, "channel_id": channel_id}
+    await enqueue(connection, workspace_id, NewJob("purge", opened_id, payload))
+    return opened_id

@@ -23,7 +23,7 @@ from services.ingest.slack_event import (
 from services.ingest.store import bury
 from services.ingest.teams import Installed, hold_installation, installed_for
 from services.runtime import db
-from services.runtime.callers import Caller, require_workspace
+from services.runtime.callers import Caller, require_whole_workspace
 from services.runtime.errors import invalid
 
 
@@ -56,7 +56,7 @@ async def record_event(resources: Resources, caller: Caller, delivery: SlackDeli
     installed = await installed_for(resources.queue_pool, delivery.team_id, delivery.enterprise_id)
     if installed is None:
         return Recorded.IGNORED
-    require_workspace(caller, installed.workspace_id)
+    require_whole_workspace(caller, installed.workspace_id)
     if not ends_installation(event) and not needs_work(event):
         return Recorded.IGNORED
     async with db.writing(resources.pool, installed.workspace_id) as connection:

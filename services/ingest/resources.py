@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from services.embedding.registry import Embedders
 from services.ingest.chunking import Encoder
 from services.ingest.queue import TERMS, Terms
+from services.ingest.token_cipher import TokenCipher
 from services.ingest.wakeups import Wakeups
 from services.runtime import db
 
@@ -24,5 +25,6 @@ class Resources:
     new_generation_id: Callable[[], str]
     job_terms: Terms = TERMS
     wakeups: Wakeups = field(default_factory=Wakeups)
+    tokens: TokenCipher = field(default_factory=lambda: TokenCipher(()))
     # Gives [0, 1), so that retries do not come all at once.
     jitter: Callable[[], float] = random.random

@@ -8,21 +8,33 @@ from typing import Any
 import grpc
 
 from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc, slack_pb2
-from services.ingest import delivery_service, delivery_wire, job_service, slack_wire, wire
+from services.ingest import (
+    delivery_service,
+    delivery_wire,
+    job_service,
+    slack_service,
+    slack_wire,
+    wire,
+)
 from services.ingest.build_generation import build_generation
+from services.ingest.correct_message import correct_message
 from services.ingest.get_coverage import get_coverage
+from services.ingest.get_purge import get_purge
 from services.ingest.import_messages import import_messages
 from services.ingest.list_channels import list_channels
 from services.ingest.list_generations import get_generation, list_generations
 from services.ingest.list_workspaces import list_workspaces
 from services.ingest.promote_generation import promote_generation
+from services.ingest.purge_channel import purge_channel
+from services.ingest.purge_workspace import purge_workspace
 from services.ingest.record_command import record_command
 from services.ingest.record_event import record_event
 from services.ingest.resources import Resources
 from services.ingest.upkeep import Upkeep
+from services.ingest.watch_membership import watch_membership
 from services.runtime import call as calls
 from services.runtime import db
-from services.runtime.callers import require_workspace
+from services.runtime.callers import require_whole_workspace, require_workspace
 from services.runtime.server import Servicers
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -54,21 +66,38 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         found = await get_coverage(self._resources, request.workspace_id, caller, wanted)
         return wire.coverage(found)
 
-    async def RecordEvent(  # noqa: N802
-        self, request: slack_pb2.RecordEventRequest, context: Context
-    ) -> slack_pb2.RecordEventResponse:
+    async def PurgeWorkspace(  # noqa: N802
+        self, request: ingest_pb2.PurgeWorkspaceRequest, context: Context
+    ) -> ingest_pb2.PurgeWorkspaceResponse:
         """See the proto."""
-        delivery = slack_wire.delivery(request)
-        outcome = await record_event(self._resources, calls.caller(), delivery)
-        return slack_wire.recorded(outcome)
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        purge_id = await purge_workspace(self._resources, request.workspace_id)
+        return ingest_pb2.PurgeWorkspaceResponse(purge_id=purge_id)
 
-    async def RecordCommand(  # noqa: N802
-        self, request: slack_pb2.RecordCommandRequest, context: Context
-    ) -> slack_pb2.RecordCommandResponse:
+    async def PurgeChannel(  # noqa: N802
+        self, request: ingest_pb2.PurgeChannelRequest, context: Context
+    ) -> ingest_pb2.PurgeChannelResponse:
         """See the proto."""
-        asked = delivery_wire.asked_command(request)
-        outcome = await record_command(self._resources, calls.caller(), asked)
-        return slack_pb2.RecordCommandResponse(recorded=slack_wire.RECORDED[outcome])
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        purge_id = await purge_channel(self._resources, request.workspace_id, request.channel_id)
+        return ingest_pb2.PurgeChannelResponse(purge_id=purge_id)
+
+    async def GetPurge(  # noqa: N802
+        self, request: ingest_pb2.GetPurgeRequest, context: Context
+    ) -> ingest_pb2.GetPurgeResponse:
+        """See the proto."""
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        report = await get_purge(self._resources, request.workspace_id, request.purge_id)
+        return slack_wire.purge_report(report)
+
+    async def CorrectMessage(  # noqa: N802
+        self, request: ingest_pb2.CorrectMessageRequest, context: Context
+    ) -> ingest_pb2.CorrectMessageResponse:
+        """See the proto."""
+        require_workspace(calls.caller(), request.workspace_id)
+        correction = slack_wire.correction(request)
+        await correct_message(self._resources, calls.caller(), correction)
+        return ingest_pb2.CorrectMessageResponse()
 
 
 class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
@@ -91,6 +120,15 @@ class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
         require_workspace(calls.caller(), request.workspace_id)
         found = await list_channels(self._resources, request.workspace_id, calls.caller())
         return ingest_pb2.ListChannelsResponse(channels=[wire.channel(row) for row in found])
+
+    async def WatchMembership(  # noqa: N802
+        self, request: ingest_pb2.WatchMembershipRequest, context: Context
+    ) -> AsyncIterator[ingest_pb2.WatchMembershipResponse]:
+        """See the proto."""
+        async for change in watch_membership(self._resources, calls.caller()):
+            yield ingest_pb2.WatchMembershipResponse(
+                workspace_id=change.workspace_id, person_id=change.person_id
+            )
 
 
 class GenerationService(ingest_pb2_grpc.GenerationServiceServicer):
@@ -153,6 +191,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
         )
         job_service.register(server, resources)
         delivery_service.register(server, resources)
+        slack_service.register(server, resources, upkeep)
 
     names = (
         "IngestService",
@@ -160,6 +199,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
         "GenerationService",
         *job_service.NAMES,
         *delivery_service.NAMES,
+        *slack_service.NAMES,
     )
     return Servicers(
         register=register,

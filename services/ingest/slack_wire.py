@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from recall.ingest.v1 import slack_pb2
+from recall.ingest.v1 import ingest_pb2, slack_pb2
+from services.corpus import instant, timestamp
+from services.ingest.complete_install import Install
+from services.ingest.correct_message import Correction
+from services.ingest.lease_token import Lease
+from services.ingest.purges import PurgeReport
 from services.ingest.record_event import Recorded, SlackDelivery
+from services.ingest.save_rotated_token import RotatedToken
+from services.ingest.settings import WorkspaceSettings
 
 RECORDED = {
     Recorded.NEW: slack_pb2.RECORDED_NEW,
@@ -25,3 +32,67 @@ def delivery(request: slack_pb2.RecordEventRequest) -> SlackDelivery:
 def recorded(outcome: Recorded) -> slack_pb2.RecordEventResponse:
     """What became of an event."""
     return slack_pb2.RecordEventResponse(recorded=RECORDED[outcome])
+
+
+def purge_report(report: PurgeReport) -> ingest_pb2.GetPurgeResponse:
+    """A purge's report."""
+    return ingest_pb2.GetPurgeResponse(
+        scope=report.scope,
+        is_finished=report.finished_at is not None,
+        deleted=dict(report.deleted),
+        requested_at=timestamp(report.requested_at),
+        finished_at=timestamp(report.finished_at),
+    )
+
+
+def correction(request: ingest_pb2.CorrectMessageRequest) -> Correction:
+    """What somebody declares."""
+    return Correction(
+        request.workspace_id, request.message_id, request.corrected_by_id, request.person_id
+    )
+
+
+def install(request: slack_pb2.CompleteInstallRequest) -> Install:
+    """What Slack told about an installed app."""
+    expires = request.HasField("token_expires_at")
+    return Install(
+        team_id=request.team_id,
+        enterprise_id=request.enterprise_id,
+        is_enterprise_install=request.is_enterprise_install,
+        app_id=request.app_id,
+        bot_user_id=request.bot_user_id,
+        bot_id=request.bot_id,
+        url=request.url,
+        scopes=tuple(request.scopes),
+        bot_token=request.bot_token,
+        refresh_token=request.refresh_token,
+        token_expires_at=instant(request.token_expires_at) if expires else None,
+        installed_by=request.installed_by,
+    )
+
+
+def lease(found: Lease) -> slack_pb2.LeaseTokenResponse:
+    """A token to use, and perhaps to rotate."""
+    return slack_pb2.LeaseTokenResponse(**vars(found))
+
+
+def rotated(request: slack_pb2.SaveRotatedTokenRequest) -> RotatedToken:
+    """The tokens of a rotation."""
+    expires = request.HasField("token_expires_at")
+    return RotatedToken(
+        request.bot_token,
+        request.refresh_token,
+        instant(request.token_expires_at) if expires else None,
+    )
+
+
+def settings(found: WorkspaceSettings) -> slack_pb2.Settings:
+    """Settings for the wire; a default is absent."""
+    given = {name: value for name, value in vars(found).items() if value is not None}
+    return slack_pb2.Settings(**given)
+
+
+def wanted_settings(request: slack_pb2.UpdateSettingsRequest) -> WorkspaceSettings:
+    """Settings to change; an absent one stays."""
+    given = {field.name: value for field, value in request.settings.ListFields()}
+    return WorkspaceSettings(**given)

@@ -1,6 +1,8 @@
-"""Work on generations that outlives the call that asked for it: filling and clearing.
+"""Work that outlives the call that asked for it: filling and clearing generations, and deleting
+what a workspace's settings no longer keep.
 
-Both go by small transactions and repeat harmlessly, so a restarted process just begins again.
+All of it goes by small transactions and repeats harmlessly, so a restarted process just begins
+again.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from services.ingest.build_generation import fill_generation
 from services.ingest.clear_generation import clear_generation
 from services.ingest.generations import read_generations
 from services.ingest.resources import Resources
+from services.ingest.retention import apply_settings, apply_settings_of
 from services.ingest.workspaces import Workspace, all_workspaces
 from services.runtime import db
 
 RETRY_SECONDS = 2.0
+DAY_SECONDS = 86_400.0
 
 log = structlog.get_logger("upkeep")
 
@@ -31,10 +35,21 @@ class Upkeep:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._daily: asyncio.Task[None] | None = None
 
     def resume(self) -> None:
         """Take up what an earlier process left, as soon as the database answers."""
         self._start(("", "resume"), self._resume_all)
+
+    def keep_daily(self) -> None:
+        """Delete what is kept no longer, now and every day."""
+        self._daily = asyncio.create_task(self._every_day())
+
+    def apply_settings(self, workspace_id: str) -> None:
+        """Delete what a workspace's changed settings no longer keep."""
+        self._start(
+            (workspace_id, "settings"), lambda: apply_settings_of(self._resources, workspace_id)
+        )
 
     def fill(self, workspace: Workspace, generation_id: str) -> None:
         """Fill a generation unless that is under way."""
@@ -57,10 +72,15 @@ class Upkeep:
 
     async def stop(self) -> None:
         """Leave everything where it is."""
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *filter(None, [self._daily])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _every_day(self) -> None:
+        while True:
+            self._start(("", "settings"), lambda: apply_settings(self._resources))
+            await asyncio.sleep(DAY_SECONDS)
 
     async def _resume_all(self) -> None:
         for workspace in await all_workspaces(self._resources.queue_pool):
@@ -82,7 +102,7 @@ class Upkeep:
     def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
         del self._tasks[key]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("defect", workspace_id=key[0], generation_id=key[1], exc_info=error)
+            log.error("defect", workspace_id=key[0], work=key[1], exc_info=error)
 
 
 async def _until_done(work: Callable[[], Awaitable[None]]) -> None:

@@ -36,10 +36,8 @@ async def changing(pool: db.Pool, workspace_id: str) -> AsyncIterator[db.Connect
 
 async def read_workspace(connection: db.Connection, workspace_id: str) -> Workspace:
     """A workspace. Raises CallError WORKSPACE_NOT_FOUND."""
-    row = await db.fetch_one(
-        connection, _STATEMENTS["read_workspace"], {"workspace_id": workspace_id}
-    )
-    if row is None:
+    workspace = await find_workspace(connection, workspace_id)
+    if workspace is None:
         raise CallError(
             grpc.StatusCode.NOT_FOUND,
             error_pb2.ERROR_REASON_WORKSPACE_NOT_FOUND,
@@ -47,7 +45,15 @@ async def read_workspace(connection: db.Connection, workspace_id: str) -> Worksp
             f"`recall import PATH --workspace {workspace_id}`.",
             metadata={"workspace_id": workspace_id},
         )
-    return _workspace(row)
+    return workspace
+
+
+async def find_workspace(connection: db.Connection, workspace_id: str) -> Workspace | None:
+    """A workspace, or None."""
+    row = await db.fetch_one(
+        connection, _STATEMENTS["read_workspace"], {"workspace_id": workspace_id}
+    )
+    return _workspace(row) if row else None
 
 
 async def create_workspace(

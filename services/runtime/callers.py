@@ -127,6 +127,16 @@ def require_workspace(caller: Caller, workspace_id: str) -> None:
         raise _not_allowed(caller, f"workspace {workspace_id!r}")
 
 
+def require_whole_workspace(caller: Caller, workspace_id: str) -> None:
+    """Raise PERMISSION_DENIED unless the caller may read every channel of the workspace.
+
+    For what reaches beyond single channels: tokens, settings, purges, what Slack delivers.
+    """
+    require_workspace(caller, workspace_id)
+    if EVERYTHING not in caller.channels:
+        raise _not_allowed(caller, f"every channel of workspace {workspace_id!r}")
+
+
 def require_channels(caller: Caller, channel_ids: Iterable[str]) -> None:
     """Raise PERMISSION_DENIED unless the caller is listed for every channel."""
     for channel_id in channel_ids:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from services.ingest.event import handle_event
 from services.ingest.purge import handle_purge
 from services.ingest.rendering import handle_rendering
 from services.ingest.resources import Resources
+from services.runtime.callers import FILE_NAME
 from tests import builders as b
 from tests.integration.ingest_fixtures import Ingest, Rows
 from tests.slack_events import BOT, BOT_USER, delivery
@@ -40,9 +43,9 @@ class App:
             await self.tell(event)
             await self.work()
 
-    async def work(self) -> None:
-        """Run jobs until none is left that this worker can do."""
-        while jobs := await queue.claim(self.resources.queue_pool, tuple(HANDLERS)):
+    async def work(self, *kinds: str) -> None:
+        """Run jobs, by default of every kind that this worker can do, until none is left."""
+        while jobs := await queue.claim(self.resources.queue_pool, kinds or tuple(HANDLERS)):
             for job in jobs:
                 await HANDLERS[job.kind](self.resources, job)
                 await queue.complete(self.resources.queue_pool, job)
@@ -79,3 +82,12 @@ def install(rows: Rows, workspace_id: str, team_id: str) -> None:
         "384, now())",
         workspace_id,
     )
+
+
+def limit_callers(home: Path, channel_id: str) -> None:
+    """From now on every caller may read one channel only, of every workspace."""
+    path = home / FILE_NAME
+    listed = json.loads(path.read_text("utf-8"))
+    for caller in listed["callers"]:
+        caller["channels"] = [channel_id]
+    path.write_text(json.dumps(listed), "utf-8")

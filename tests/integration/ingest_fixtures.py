@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -19,12 +20,16 @@ from services.embedding.registry import Embedders, EmbeddingSettings
 from services.ingest.chunking import Encoder
 from services.ingest.resources import Resources
 from services.ingest.service import servicers
+from services.ingest.token_cipher import TokenCipher
 from services.ingest.tokens import load_encoder
 from services.ingest.upkeep import Upkeep
 from services.runtime import db
 from services.runtime.errors import CallError, from_rpc_error
 from tests.builders import Request, as_stream
 from tests.conftest import Serve
+
+# A Fernet key as RECALL_TOKEN_KEY would hold it.
+TOKEN_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +52,14 @@ def resources(
 ) -> Resources:
     """What ingest works with."""
     numbers = itertools.count(1)
-    return Resources(ingest_pool, queue_pool, encoder, embedders, lambda: f"g-{next(numbers)}")
+    return Resources(
+        ingest_pool,
+        queue_pool,
+        encoder,
+        embedders,
+        lambda: f"g-{next(numbers)}",
+        tokens=TokenCipher([TOKEN_KEY]),
+    )
 
 
 @pytest.fixture
@@ -68,6 +80,8 @@ class Ingest:
     jobs: jobs_pb2_grpc.JobServiceAsyncStub
     deliveries: slack_pb2_grpc.DeliveryServiceAsyncStub
     feedback: slack_pb2_grpc.FeedbackServiceAsyncStub
+    installations: slack_pb2_grpc.InstallationServiceAsyncStub
+    settings: slack_pb2_grpc.SettingsServiceAsyncStub
 
     async def load(self, requests: Iterable[Request]) -> ingest_pb2.ImportReport:
         """Import to the end; the report."""
@@ -90,6 +104,8 @@ async def ingest(resources: Resources, upkeep: Upkeep, serve: Serve) -> AsyncIte
             jobs_pb2_grpc.JobServiceStub(channel),
             slack_pb2_grpc.DeliveryServiceStub(channel),
             slack_pb2_grpc.FeedbackServiceStub(channel),
+            slack_pb2_grpc.InstallationServiceStub(channel),
+            slack_pb2_grpc.SettingsServiceStub(channel),
         )
 
 

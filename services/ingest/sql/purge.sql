@@ -1,7 +1,10 @@
 -- name: open_report
 -- One open purge a scope; an event that is handled again finds its own.
 INSERT INTO purge_reports (workspace_id, purge_id, scope, channel_id, hold_ts)
-VALUES (%(workspace_id)s, %(purge_id)s, %(scope)s, %(channel_id)s, %(hold_ts)s)
+VALUES (
+    %(workspace_id)s, coalesce(nullif(%(purge_id)s, ''), gen_random_uuid()::text), %(scope)s,
+    %(channel_id)s, %(hold_ts)s
+)
 ON CONFLICT DO NOTHING
 RETURNING purge_id
 

@@ -1,0 +1,328 @@
+"""A purge leaves nothing of what it names, and everything else untouched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recall.ingest.v1 import ingest_pb2, slack_pb2
+from services.ingest import queue
+from services.ingest.event import handle_event
+from services.ingest.purge import handle_purge
+from services.ingest.upkeep import Upkeep
+from tests import builders as b
+from tests import slack_events as s
+from tests.integration.app_fixtures import App, install, limit_callers
+from tests.integration.ingest_fixtures import Rows, call_fails
+from tests.waiting import until
+
+WORKSPACES = {"W": b.TEAM, "W2": "T0SECOND", "W3": "T0THIRD"}
+
+
+def dump(rows: Rows) -> dict[str, list[str]]:
+    """Every row of every table as text."""
+    tables = rows.all("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+    return {
+        table: [row[0] for row in rows.all(f'SELECT x::text FROM "{table}" AS x ORDER BY 1')]
+        for (table,) in tables
+    }
+
+
+def of(workspace_id: str, tables: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The rows of one workspace, whose id begins each of them."""
+    found = {
+        table: [row for row in lines if row.startswith(f"({workspace_id},")]
+        for table, lines in tables.items()
+    }
+    return {table: lines for table, lines in found.items() if lines}
+
+
+async def fill(app: App, rows: Rows, workspace_id: str, word: str) -> None:
+    """Something in every table that a workspace can have rows in."""
+    team = WORKSPACES[workspace_id]
+    if workspace_id != "W":
+        install(rows, workspace_id, team)
+    user = b.slack_user("U1", f"Ada {word}")
+    joined: b.Record = {"type": "team_join", "user": user}
+    for event in (
+        joined,
+        s.about_channel("channel_created", {"id": b.GENERAL, "name": f"ops-{word}"}),
+        s.member("joined", "U1", 1),
+        s.posted(f"the {word} window"),
+        s.posted(f"a {word} reply", 1, thread_ts=b.ts_of(0)),
+        s.posted(f"elsewhere {word}", 2, channel="C0OTHER"),
+        s.posted("gone", 3),
+        s.deleted(3),
+    ):
+        await app.tell(event, team_id=team)
+    await app.work()
+    rows.execute(
+        "UPDATE vectors_384 SET embedding = array_fill(0.5::real, ARRAY[384])::vector "
+        "WHERE workspace_id = %s",
+        workspace_id,
+    )
+    rows.execute(
+        "INSERT INTO embedding_cache "
+        "SELECT DISTINCT workspace_id, 'f', text_sha256, '\\x00'::bytea FROM chunks "
+        "WHERE workspace_id = %s",
+        workspace_id,
+    )
+    await app.tell(s.posted(f"waiting {word}", 4), team_id=team)
+    ids = [b.message_id(second, team_id=team) for second in (0, 1)]
+    others = b.message_id(2, "C0OTHER", team)
+    rows.execute("INSERT INTO pacing VALUES (%s, 'conversations.history')", workspace_id)
+    for channel_id in (b.GENERAL, "C0OTHER"):
+        rows.execute(
+            "INSERT INTO channel_history (workspace_id, channel_id) VALUES (%s, %s) "
+            "ON CONFLICT DO NOTHING",
+            workspace_id,
+            channel_id,
+        )
+        rows.execute(
+            "INSERT INTO thread_history (workspace_id, channel_id, root_ts) VALUES (%s, %s, '1.0')",
+            workspace_id,
+            channel_id,
+        )
+    rows.execute("INSERT INTO corrections VALUES (%s, %s, %s, 'U1')", workspace_id, *ids)
+    for number, cited in enumerate((ids[0], others)):
+        rows.execute(
+            "INSERT INTO deliveries (workspace_id, delivery_id, job_id, claim_number, state, "
+            "channel_id, evidence, finished_at) "
+            "VALUES (%s, %s, %s, 1, 'delivered', 'D1', %s, now())",
+            workspace_id,
+            f"d{number}",
+            f"j{number}",
+            json.dumps([{"message_id": cited}]),
+        )
+        rows.execute(
+            "INSERT INTO feedback VALUES (%s, %s, 'U1', true, %s, %s)",
+            workspace_id,
+            f"d{number}",
+            f"what about {word}?",
+            [cited],
+        )
+
+
+async def fill_all(app: App, rows: Rows) -> None:
+    for workspace_id, word in zip(WORKSPACES, ("herring", "salmon", "turbot"), strict=True):
+        await fill(app, rows, workspace_id, word)
+
+
+async def report(app: App, workspace_id: str, purge_id: str) -> ingest_pb2.GetPurgeResponse:
+    return await app.ingest.ingest.GetPurge(
+        ingest_pb2.GetPurgeRequest(workspace_id=workspace_id, purge_id=purge_id)
+    )
+
+
+async def test_a_workspace_s_purge_leaves_its_report_and_nothing_else(app: App, rows: Rows) -> None:
+    await fill_all(app, rows)
+    before = dump(rows)
+    begun = of("W", before)
+    assert "herring" in str(begun)
+    response = await app.ingest.ingest.PurgeWorkspace(
+        ingest_pb2.PurgeWorkspaceRequest(workspace_id="W")
+    )
+    assert not (await report(app, "W", response.purge_id)).is_finished
+    await app.work("purge")
+    after = dump(rows)
+    assert list(of("W", after)) == ["purge_reports"]
+    assert "herring" not in str(after).lower()
+    assert f"slack:{b.TEAM}:" not in str(after)
+    for other in ("W2", "W3"):
+        assert of(other, after) == of(other, before)
+    finished = await report(app, "W", response.purge_id)
+    assert (finished.is_finished, finished.scope) == (True, "workspace")
+    counted = {table: len(lines) for table, lines in begun.items()}
+    del counted["installations"], counted["workspaces"]
+    assert dict(finished.deleted) == {**counted, "workspace": 1}
+
+
+async def test_a_killed_purge_goes_on_where_it_was(app: App, rows: Rows) -> None:
+    await app.happen(s.posted("herring"))
+    rows.execute(
+        "INSERT INTO messages (workspace_id, message_id, channel_id, posted_at, thread_root_id, "
+        "text, content_sha256) SELECT 'W', n::text, %s, now(), n::text, 'herring', '' "
+        "FROM generate_series(1, 2500) AS n",
+        b.GENERAL,
+    )
+    await app.tell({"type": "app_uninstalled"}, "EvEnd")
+    job = (await queue.claim(app.resources.queue_pool, ("purge",)))[0]
+    running = asyncio.create_task(handle_purge(app.resources, job))
+    await until(lambda: rows.one("SELECT count(*) FROM messages") < 2_501)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    rows.execute("UPDATE jobs SET heartbeat_at = now() - interval '1 minute'")
+    await app.work("purge")
+    assert list(of("W", dump(rows))) == ["purge_reports"]
+    assert (await report(app, "W", "event-EvEnd")).deleted["messages"] == 2_501
+
+
+async def test_whoever_runs_an_event_of_what_is_purged_writes_nothing(app: App, rows: Rows) -> None:
+    await app.happen(s.member("joined", "U1", 1))
+    await app.tell(s.posted("herring", 2))
+    running = (await queue.claim(app.resources.queue_pool, ("event",)))[0]
+    await app.ingest.ingest.PurgeChannel(
+        ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)
+    )
+    await app.work("purge")
+    await handle_event(app.resources, running)
+    assert not await queue.heartbeat(app.resources.queue_pool, running)
+    assert "herring" not in str(dump(rows))
+
+
+async def test_a_channel_s_purge_leaves_the_other_channels(app: App, rows: Rows) -> None:
+    await fill(app, rows, "W", "herring")
+    response = await app.ingest.ingest.PurgeChannel(
+        ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)
+    )
+    await app.work()
+    after = dump(rows)
+    assert [row for row in after["messages"] if b.GENERAL in row] == []
+    everything = {table: lines for table, lines in after.items() if table != "purge_reports"}
+    mentioning = {table for table, lines in everything.items() if b.GENERAL in str(lines)}
+    assert mentioning == {"tombstones"}
+    assert rows.all("SELECT text FROM messages") == [("elsewhere herring",)]
+    assert rows.all("SELECT delivery_id FROM deliveries") == [("d1",)]
+    assert rows.all("SELECT delivery_id FROM feedback") == [("d1",)]
+    assert rows.one("SELECT count(*) FROM corrections") == 0
+    unused = (
+        "SELECT count(*) FROM embedding_cache e WHERE NOT EXISTS "
+        "(SELECT FROM chunks c WHERE c.text_sha256 = e.text_sha256)"
+    )
+    assert rows.one(unused) == 0
+    finished = await report(app, "W", response.purge_id)
+    assert (finished.scope, finished.is_finished) == (f"channel {b.GENERAL}", True)
+    assert finished.deleted["messages"] == 2
+    assert finished.deleted["channels"] == 1
+
+
+async def test_a_channel_purged_while_the_app_stays_goes_on_from_there(
+    app: App, rows: Rows
+) -> None:
+    await app.happen(s.posted("old", 5))
+    await app.ingest.ingest.PurgeChannel(
+        ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)
+    )
+    await app.work()
+    rows.execute("DELETE FROM jobs WHERE kind = 'backfill'")
+    await app.happen(s.posted("older", 4), s.posted("new", 6))
+    assert rows.all("SELECT text FROM messages") == [("new",)]
+    assert rows.one("SELECT count(*) FROM jobs WHERE kind = 'backfill'") == 0
+
+
+async def test_a_purge_asked_for_again_is_the_one_that_is_under_way(app: App, rows: Rows) -> None:
+    request = ingest_pb2.PurgeWorkspaceRequest(workspace_id="W")
+    first = await app.ingest.ingest.PurgeWorkspace(request)
+    assert (await app.ingest.ingest.PurgeWorkspace(request)).purge_id == first.purge_id
+    assert rows.one("SELECT count(*) FROM jobs WHERE kind = 'purge'") == 1
+    await app.work()
+    with call_fails() as errors:
+        await app.ingest.ingest.PurgeWorkspace(request)
+    assert errors[0].reason_name == "WORKSPACE_NOT_FOUND"
+
+
+@pytest.mark.parametrize("name", ["GetPurge", "PurgeChannel"])
+async def test_what_is_not_there_is_not_found(app: App, name: str) -> None:
+    requests: dict[str, Any] = {
+        "GetPurge": ingest_pb2.GetPurgeRequest(workspace_id="W", purge_id="p"),
+        "PurgeChannel": ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id="C9"),
+    }
+    with call_fails() as errors:
+        await getattr(app.ingest.ingest, name)(requests[name])
+    assert errors[0].code.name == "NOT_FOUND"
+
+
+async def test_only_a_caller_of_every_channel_may_purge(app: App, tmp_path: Path) -> None:
+    limit_callers(tmp_path / "home", b.GENERAL)
+    for call, request in (
+        ("PurgeWorkspace", ingest_pb2.PurgeWorkspaceRequest(workspace_id="W")),
+        ("PurgeChannel", ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)),
+        ("RecordEvent", s.delivery({"type": "app_uninstalled"})),
+    ):
+        with call_fails() as errors:
+            await getattr(app.ingest.ingest, call)(request)
+        assert errors[0].reason_name == "CALLER_NOT_ALLOWED"
+
+
+# What is kept no longer ------------------------------------------------------------------------
+
+
+async def test_messages_past_the_limit_go_when_it_is_set(
+    app: App, rows: Rows, upkeep: Upkeep
+) -> None:
+    await app.happen(s.posted("the root"), s.posted("a reply", 1, thread_ts=b.ts_of(0)))
+    rows.execute("UPDATE messages SET posted_at = now() - interval '31 days' WHERE text ~ 'root'")
+    rows.execute("UPDATE messages SET posted_at = now() - interval '29 days' WHERE text ~ 'reply'")
+    settings = slack_pb2.Settings(retention_days=30)
+    await app.ingest.settings.UpdateSettings(
+        slack_pb2.UpdateSettingsRequest(workspace_id="W", settings=settings)
+    )
+    await upkeep.finished()
+    assert rows.all("SELECT text FROM messages") == [("a reply",)]
+    assert (rows.found("root"), rows.found("reply")) == ([], ["message"])
+    assert rows.one("SELECT count(*) FROM tombstones") == 0
+
+
+async def test_every_workspace_is_looked_through_every_day(
+    app: App, rows: Rows, upkeep: Upkeep
+) -> None:
+    install(rows, "W2", "T0SECOND")
+    await app.tell(s.posted("kept"))
+    await app.tell(s.posted("expired"), team_id="T0SECOND")
+    await app.work()
+    rows.execute("UPDATE messages SET posted_at = now() - interval '31 days'")
+    rows.execute("UPDATE workspaces SET retention_days = 30 WHERE workspace_id = 'W2'")
+    upkeep.keep_daily()
+    await until(lambda: rows.all("SELECT text FROM messages") == [("kept",)])
+
+
+async def test_bots_that_are_switched_off_go(app: App, rows: Rows, upkeep: Upkeep) -> None:
+    bot = {"bot_id": "B1", "subtype": "bot_message", "user": None}
+    await app.happen(s.posted("alert", 0, **bot), s.posted("a person", 1))
+    await app.ingest.settings.UpdateSettings(
+        slack_pb2.UpdateSettingsRequest(
+            workspace_id="W", settings=slack_pb2.Settings(index_bots=False)
+        )
+    )
+    await upkeep.finished()
+    assert rows.all("SELECT text FROM messages") == [("a person",)]
+
+
+async def test_a_setting_stays_unless_it_is_given_and_zero_is_the_default(app: App) -> None:
+    async def update(**given: Any) -> slack_pb2.Settings:
+        request = slack_pb2.UpdateSettingsRequest(
+            workspace_id="W", settings=slack_pb2.Settings(**given)
+        )
+        return (await app.ingest.settings.UpdateSettings(request)).settings
+
+    await update(retention_days=30, history_page_size=200)
+    changed = await update(history_interval_seconds=1.5, history_page_size=0)
+    assert changed == slack_pb2.Settings(
+        index_bots=True, retention_days=30, history_interval_seconds=1.5
+    )
+    request = slack_pb2.GetSettingsRequest(workspace_id="W")
+    assert (await app.ingest.settings.GetSettings(request)).settings == changed
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"retention_days": -1}, "settings.retention_days"),
+        ({"history_interval_seconds": 0.001}, "settings.history_interval_seconds"),
+        ({"history_interval_seconds": float("nan")}, "settings.history_interval_seconds"),
+        ({"history_page_size": 1_000}, "settings.history_page_size"),
+    ],
+)
+async def test_a_setting_out_of_range_is_refused_and_named(
+    app: App, given: dict[str, Any], field: str
+) -> None:
+    settings = slack_pb2.Settings(**given)
+    with call_fails() as errors:
+        await app.ingest.settings.UpdateSettings(
+            slack_pb2.UpdateSettingsRequest(workspace_id="W", settings=settings)
+        )
+    assert errors[0].message.startswith(f"{field}: ")
