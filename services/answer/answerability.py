@@ -10,6 +10,10 @@ thresholds:
   passes without it;
 - without vectors, the share of the question's rare wording in the best message.
 
+A question for one detail (who, when, how much, what is) is only answered by messages that cover
+its rare wording, their thread's root included, or whose cosine leaves no doubt: most
+messages that are merely near its topic do not hold the detail.
+
 The thresholds were fitted on the development split of Beacon with the local embedder and only
 there; ``docs/answering.md`` gives the figures. A cosine of another embedder is on another scale.
 """
@@ -27,6 +31,8 @@ MIN_RERANK_SCORE = 1.5
 MIN_COSINE = 0.41
 MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
 MIN_COVERAGE_WITHOUT_VECTORS = 0.5
+# Of a message that shares little of the wording of a question for a detail.
+SURE_COSINE = 0.6
 # A message is about the question's matter when it has this share of its rarity-weighted stems.
 ABOUT_OVERLAP = 0.3
 # How many of the best candidates are looked at for the wanted detail and for open ends, and for
@@ -37,7 +43,21 @@ STATED = 3
 NO_EVIDENCE = "No message was found for the question."
 TOO_WEAK = "No message found is close enough to the question."
 NOT_DECIDED = "The messages discuss this, but none states a decision."
+NOT_COVERED = "No message found covers the words of the question."
 NO_DETAIL = "The messages are about this, but none states the detail that was asked for."
+
+
+def covering(question: Question, candidates: Sequence[Scored]) -> list[Scored]:
+    """The candidates that may be stated: for a detail, those that cover the question's words."""
+    return [one for one in candidates if not question.asks_for_detail or _covers(one)]
+
+
+def _covers(one: Scored) -> bool:
+    return (
+        _is_reranked(one)
+        or one.features["told"] >= ABOUT_OVERLAP
+        or one.features["cosine"] >= SURE_COSINE
+    )
 
 
 def reason_to_abstain(question: Question, candidates: Sequence[Scored]) -> str:
@@ -52,7 +72,23 @@ def reason_to_abstain(question: Question, candidates: Sequence[Scored]) -> str:
     exact = question.wanted in (Wanted.IDENTIFIER, Wanted.COMMAND)
     if exact and not any(_holds_wanted(question, one) for one in candidates[:LOOKED_AT]):
         return NO_DETAIL
+    if not covering(question, candidates[:STATED]):
+        return NOT_COVERED
+    if any(_names_it_all(question, one) for one in candidates[:STATED]):
+        return ""
     return "" if _is_close(candidates[:STATED]) else TOO_WEAK
+
+
+def _names_it_all(question: Question, one: Scored) -> bool:
+    """Whether a message holds the exact identifiers of the question and nearly all its words."""
+    text = one.evidence.message.text
+    named = all(names_identifier(text, name) for name in question.identifiers)
+    is_whole = one.features["overlap"] >= MIN_COVERAGE_INSTEAD_OF_COSINE
+    return bool(question.identifiers) and named and is_whole and not _is_reranked(one)
+
+
+def _is_reranked(one: Scored) -> bool:
+    return one.evidence.rerank_score is not None
 
 
 def _absent_names(question: Question, candidates: Sequence[Scored]) -> str:

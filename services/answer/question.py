@@ -23,7 +23,11 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True)
 class Question:
-    """A question: its meaning-carrying stems, exact identifiers, names, and what it wants."""
+    """A question: its meaning-carrying stems, exact identifiers, names, and what it wants.
+
+    ``asks_for_detail``: one thing answers it (who, when, how much, which, what is), so that a
+    message about something near does not.
+    """
 
     text: str
     stems: frozenset[str]
@@ -31,6 +35,7 @@ class Question:
     names: frozenset[str]
     wanted: Wanted
     asks_for_decision: bool
+    asks_for_detail: bool
 
 
 # The first match decides.
@@ -63,6 +68,17 @@ _ASKS_FOR_DECISION = re.compile(
     r"\b(?:decisions?|verdict|conclusion)\b (?:on|about|regarding|for|in|after)\b",
     re.IGNORECASE,
 )
+# "What's keeping us" asks for a story, "what's the title" for one thing.
+_WHAT_IS = re.compile(r"\s*what(?:['’]?s| is| are) (?!\w+ing\b)", re.IGNORECASE)
+_NO_DETAIL = (Wanted.REASON, Wanted.OTHER)
+_GREETING = re.compile(
+    r"(?:hi|hey|hello|hallo|hola|howdy|yo|greetings|good|morning|afternoon|evening|day|night|there|"
+    r"all|everyone|everybody|team|folks|guys|thanks|thank|you|thx|ty|cheers|please|ok|okay|yes|no|"
+    r"bye|goodbye|test|testing|ping|recall)",
+    re.IGNORECASE,
+)
+MIN_TOKEN_LETTERS = 3
+
 _TOKEN = re.compile(r"[\w][\w./\-#@]*[\w]|\w")
 _NO_IDENTIFIER = re.compile(
     r"\d+(?:st|nd|rd|th|am|pm|h|s|ms|min|m|k|gb|mb|kb|%|x|d|w)?|\d{4}-\d\d(?:-\d\d)?|"
@@ -80,14 +96,24 @@ def understand(text: str) -> Question:
     """What ``text`` asks for."""
     # "What was decided about dogs" is about dogs.
     matter = _DECISION.sub(" ", text)
+    wanted = _wanted(text)
     return Question(
         text=text,
         stems=stems(matter),
         identifiers=identifiers(text),
         names=_names(text),
-        wanted=_wanted(text),
-        asks_for_decision=_wanted(text) is Wanted.OTHER and bool(_ASKS_FOR_DECISION.search(text)),
+        wanted=wanted,
+        asks_for_decision=wanted is Wanted.OTHER and bool(_ASKS_FOR_DECISION.search(text)),
+        asks_for_detail=wanted not in _NO_DETAIL or bool(_WHAT_IS.match(text)),
     )
+
+
+def asks_nothing(text: str) -> bool:
+    """Whether a text is no question: a greeting, or one token of one or two ASCII characters."""
+    told = words(text)
+    if len(told) == 1 and told[0].isascii():
+        return len(told[0]) < MIN_TOKEN_LETTERS or _GREETING.fullmatch(told[0]) is not None
+    return all(_GREETING.fullmatch(word) for word in told)
 
 
 def identifiers(text: str) -> frozenset[str]:

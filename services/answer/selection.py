@@ -66,6 +66,11 @@ class _Set:
         shared = sum(self.weights[stem] for stem in self.question.stems & stems(text))
         return shared / total if total else 0.0
 
+    def told(self, item: Evidence) -> float:
+        """Like ``overlap``, of a message together with the root of its thread."""
+        root = self.root_of(item)
+        return self.overlap(f"{item.message.text} {root.message.text if root else ''}")
+
     def root_of(self, item: Evidence) -> Evidence | None:
         """The root of the message's thread, when it is other evidence."""
         message = item.message
@@ -88,6 +93,10 @@ def _coverage(_: _Set, item: Evidence) -> float:
 
 def _overlap(all_: _Set, item: Evidence) -> float:
     return all_.overlap(item.message.text)
+
+
+def _told(all_: _Set, item: Evidence) -> float:
+    return all_.told(item)
 
 
 def _fused(all_: _Set, item: Evidence) -> float:
@@ -134,19 +143,21 @@ def _length(_: _Set, item: Evidence) -> float:
 
 
 FEATURES: dict[str, tuple[Feature, float]] = {
-    "cosine": (_cosine, 3.8),
-    "coverage": (_coverage, 0.3),
-    "overlap": (_overlap, 0.8),
-    "fused": (_fused, 2.0),
+    "cosine": (_cosine, 4.8),
+    "coverage": (_coverage, 0.7),
+    "overlap": (_overlap, 1.6),
+    # Not ranked by; what an answer must cover is judged by it.
+    "told": (_told, 0.0),
+    "fused": (_fused, 2.5),
     "reranked": (_reranked, 4.0),
-    "both_arms": (_both_arms, 0.3),
-    "has_wanted": (_has_wanted, 1.0),
+    "both_arms": (_both_arms, 0.1),
+    "has_wanted": (_has_wanted, 1.5),
     "asks": (_asks, -0.3),
-    "bot": (_bot, -1.4),
-    "by_named_person": (_by_named_person, 0.8),
-    "answers_root": (_answers_root, 2.0),
+    "bot": (_bot, -1.6),
+    "by_named_person": (_by_named_person, 0.9),
+    "answers_root": (_answers_root, 2.1),
     "too_short": (_too_short, -1.0),
-    "length": (_length, -0.8),
+    "length": (_length, -0.7),
 }
 
 

@@ -9,7 +9,10 @@ from services.answer.answerability import NO_EVIDENCE
 from services.answer.citations import Checked, Outcome, check
 from services.answer.evidence import Evidence
 from services.answer.not_enough import SENTENCE
+from services.answer.question import asks_nothing
 from services.answer.writer import Draft, Writer
+
+NOT_A_QUESTION = "That is too little to look for. Ask in a few words about something people said."
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,17 @@ class WrittenText:
 async def write_answer(
     writer: Writer, question: str, evidence: Sequence[Evidence], safety_identifier: str = ""
 ) -> WrittenText:
-    """The checked answer. Without evidence nothing is written and no model is called."""
+    """The checked answer. Without a question or evidence nothing is written and no model called."""
+    if asks_nothing(question):
+        return _abstained(writer, NOT_A_QUESTION)
     if not evidence:
-        return WrittenText(Checked(Outcome.ABSTAINED, SENTENCE, (), NO_EVIDENCE), writer.name)
+        return _abstained(writer, NO_EVIDENCE)
     draft = await writer.answer(question, evidence, safety_identifier)
     return checked_text(draft, writer.name, question)
+
+
+def _abstained(writer: Writer, reason: str) -> WrittenText:
+    return WrittenText(Checked(Outcome.ABSTAINED, SENTENCE, (), reason), writer.name)
 
 
 def checked_text(draft: Draft, writer: str, question: str) -> WrittenText:

@@ -16,7 +16,7 @@ from services.answer.evidence import Evidence
 from services.answer.extractive_windows import catch_up, decisions, owner_of, summary
 from services.answer.extractive_writer import write_answer
 from services.answer.not_enough import SENTENCE
-from services.answer.question import Wanted, identifiers, understand
+from services.answer.question import Wanted, asks_nothing, identifiers, understand
 from services.answer.sentences import sentences, stem
 from services.corpus import Message
 
@@ -248,6 +248,67 @@ def test_the_level_of_the_evidence_decides(
     one = message(1, "the deploy window is Tuesday")
     evidence = [Evidence(one, 0.2, rerank, cosine, 0, 0, coverage)]
     assert answered("When is the deploy window?", evidence).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("question", "near"),
+    [
+        ("Who is the mayor of Castelmar?", "the Castelmar office moved to 12 Quay Street"),
+        ("What is the wifi password at Marvik?", "waiting to hear back from Marvik about 08/08"),
+        ("At what time does the Skerrow train leave?", "reports of Skerrow were late on Monday"),
+    ],
+)
+def test_a_detail_is_not_read_from_a_message_that_is_only_near(question: str, near: str) -> None:
+    nearby = [message(number, f"{near} ({number})") for number in range(1, 6)]
+    evidence = found(*nearby, cosine=0.55, coverage=0.3)
+    draft = write_answer(question, evidence)
+    assert draft.reason == "No message found covers the words of the question."
+
+
+def test_a_reply_is_covered_by_the_question_it_answers() -> None:
+    asked, reply = (
+        message(1, "when are tide predictions refreshed?"),
+        message(2, "at 02:30", root=1),
+    )
+    evidence = found(reply, asked, cosine=0.5)
+    result = answered("At what time are the tide predictions refreshed?", evidence)
+    assert result.cited_ids == ("synthetic:ops:p1", "synthetic:ops:p2")
+
+
+@pytest.mark.parametrize("text", ["hi", "x", "Hello!", "good morning all", "thanks", "ok", "", "?"])
+def test_a_greeting_or_a_single_letter_asks_nothing(text: str) -> None:
+    assert asks_nothing(text)
+
+
+@pytest.mark.parametrize("text", ["NATS", "BRT-409", "who says hi?", "猫", "test results", "28P01"])
+def test_a_name_or_an_identifier_may_be_asked_for_alone(text: str) -> None:
+    assert not asks_nothing(text)
+
+
+def scores(message_: Message, fused: float, cosine: float, coverage: float) -> Evidence:
+    return Evidence(message_, fused, None, cosine, 0, 0, coverage)
+
+
+def test_a_second_message_far_behind_the_best_is_not_stated() -> None:
+    best = message(1, "this command fixed the local 28P01 failure: `make db-reset`")
+    other = message(2, "proposal: run the events of Postgres through NATS with `nats-server`")
+    evidence = [scores(best, 0.2, 0.65, 1.0), scores(other, 0.18, 0.3, 0.1)]
+    question = "Which command fixed the local 28P01 Postgres failure?"
+    assert answered(question, evidence).cited_ids == ("synthetic:ops:p1",)
+
+
+def test_a_message_with_the_exact_identifier_is_close_enough() -> None:
+    best = message(1, "this command fixed 28P01: `make db-reset`")
+    evidence = [scores(best, 0.2, 0.35, 0.7)]
+    assert answered("28P01 fix command", evidence).cited_ids == ("synthetic:ops:p1",)
+
+
+def test_a_second_message_that_adds_another_wanted_thing_is_stated() -> None:
+    who = message(1, "Ines trains the night shift of Marvik")
+    when = message(2, "the night shift training is on 4 October", "Bartek")
+    evidence = [scores(who, 0.2, 0.7, 0.8), scores(when, 0.15, 0.6, 0.5)]
+    cited_ids = answered("Who trains Marvik, and when is the October date?", evidence).cited_ids
+    assert set(cited_ids) == {"synthetic:ops:p1", "synthetic:ops:p2"}
 
 
 def test_ids_and_links_inside_a_message_neither_cite_nor_break() -> None:
