@@ -17,6 +17,11 @@ from recall.corpus.v1 import corpus_pb2
 _RESERVED = ":[], #%"
 _READABLE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in _RESERVED)
 
+# What a link in a message shows stands in the message's text in quoted lines; the first of them
+# begins with one of these and a colon. They are not the author's words.
+LINKED_PAGE = "Linked page"
+LINKED_MESSAGE = "Linked message"
+
 
 class Source(StrEnum):
     """Kind of place a message comes from; the first part of its id."""

@@ -1,4 +1,8 @@
-"""All words of a Slack message: the richer of text and blocks, then attachments, then files."""
+"""All words of a Slack message: the richer of text and blocks, then attachments, then files.
+
+What Slack shows of a link is not the author's: it stands in lines that begin with ``> ``, the first
+of them with ``> Linked page: `` (``> Linked message: `` for another message).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from services.corpus import LINKED_MESSAGE, LINKED_PAGE
 from services.ingest.blocks import MAX_DEPTH, Json, blocks_text, dicts, string
 from services.ingest.markup import (
     UNKNOWN_CHANNEL,
@@ -34,7 +39,11 @@ def readable_text(record: Json, names: Names) -> str:
     blocks = blocks_text(dicts(record.get("blocks")), names)
     gathered.add(_richer(_mrkdwn(record.get("text"), names), blocks))
     for attachment in dicts(record.get("attachments")):
+        before = gathered.count()
         _add_attachment(gathered, attachment, names, depth=0)
+        if attachment.get("from_url") or attachment.get("original_url"):
+            is_message = attachment.get("is_msg_unfurl") or attachment.get("is_share")
+            gathered.quote_since(before, LINKED_MESSAGE if is_message else LINKED_PAGE)
     for file in files_of(record):
         _add_file(gathered, file, names)
     return without_tokens(storable(gathered.text())).strip()
@@ -71,6 +80,14 @@ class _Gathered:
             self._pieces.append(piece)
             self._words += _spaced_words(piece)
         return True
+
+    def count(self) -> int:
+        return len(self._pieces)
+
+    def quote_since(self, position: int, label: str) -> None:
+        """Mark the pieces from ``position`` on as others' words."""
+        if text := "\n".join(self._pieces[position:]):
+            self._pieces[position:] = ["> " + f"{label}: {text}".replace("\n", "\n> ")]
 
     def text(self) -> str:
         return "\n".join(self._pieces)

@@ -395,7 +395,31 @@ def test_a_link_preview_follows_the_text_and_repeats_neither_its_link_nor_its_wo
             }
         ],
     )
-    assert stored == "see https://ex.test/viz\nA gallery of charts"
+    assert stored == "see https://ex.test/viz\n> Linked page: A gallery of charts"
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        ({"from_url": "https://ex.test/a"}, "Linked page"),
+        ({"original_url": "https://ex.test/a"}, "Linked page"),
+        (
+            {"from_url": "https://t.slack.test/archives/C1/p1", "is_msg_unfurl": True},
+            "Linked message",
+        ),
+    ],
+)
+def test_every_line_of_what_a_link_shows_is_marked_as_not_the_author_s(
+    kind: dict[str, Any], label: str
+) -> None:
+    attachment = {**kind, "title": "How to sail", "text": "First row.\nThen sail."}
+    stored = text_of(
+        text="worth reading https://ex.test/a",
+        attachments=[attachment, {"text": "mine"}],
+    )
+    assert stored == (
+        f"worth reading https://ex.test/a\n> {label}: How to sail\n> First row.\n> Then sail.\nmine"
+    )
 
 
 def test_the_size_of_a_previewed_image_is_not_text() -> None:
