@@ -66,6 +66,22 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         found = await get_coverage(self._resources, request.workspace_id, caller, wanted)
         return wire.coverage(found)
 
+    async def RecordEvent(  # noqa: N802
+        self, request: slack_pb2.RecordEventRequest, context: Context
+    ) -> slack_pb2.RecordEventResponse:
+        """See the proto."""
+        delivery = slack_wire.delivery(request)
+        outcome = await record_event(self._resources, calls.caller(), delivery)
+        return slack_wire.recorded(outcome)
+
+    async def RecordCommand(  # noqa: N802
+        self, request: slack_pb2.RecordCommandRequest, context: Context
+    ) -> slack_pb2.RecordCommandResponse:
+        """See the proto."""
+        asked = delivery_wire.asked_command(request)
+        outcome = await record_command(self._resources, calls.caller(), asked)
+        return slack_pb2.RecordCommandResponse(recorded=slack_wire.RECORDED[outcome])
+
     async def PurgeWorkspace(  # noqa: N802
         self, request: ingest_pb2.PurgeWorkspaceRequest, context: Context
     ) -> ingest_pb2.PurgeWorkspaceResponse:
