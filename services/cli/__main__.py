@@ -24,8 +24,10 @@ from services.cli.connection import (
     operator_token,
 )
 from services.cli.import_archive import run_import
+from services.cli.jobs import run_jobs
 from services.cli.operate import run_generations, run_status
 from services.cli.options import check_text, small_number
+from services.cli.purge import run_purge
 from services.cli.terminal import printable
 from services.cli.window import run_catch_up, run_decisions, run_summary
 from services.runtime.callers import CallersFileError
@@ -151,6 +153,17 @@ def _add_operating(commands: Commands) -> None:
     generations.add_argument("--embedder", choices=("local", "openai"), help="for build")
     _add_common(generations)
     generations.set_defaults(run=run_generations)
+    jobs = commands.add_parser("jobs", help="list background work, or retry what failed for good")
+    jobs.add_argument("action", nargs="?", choices=("list", "retry"), default="list")
+    jobs.add_argument("job", nargs="?", help="for retry: the job's id")
+    _add_common(jobs)
+    jobs.set_defaults(run=run_jobs)
+    purge = commands.add_parser("purge", help="delete everything of a workspace or a channel")
+    purge.add_argument("--channel", help="only this channel (name or id)")
+    purge.add_argument("--yes", action="store_true", help="do not ask")
+    purge.add_argument("--workspace", help="workspace to delete from")
+    purge.add_argument("--json", action="store_true", help="print JSON")
+    purge.set_defaults(run=run_purge)
     commands.add_parser("token", help="print the operator's token (for grpcurl)")
 
 

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from recall.answer.v1 import answer_pb2
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import ingest_pb2, jobs_pb2
 from recall.rerank.v1 import rerank_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
@@ -38,6 +38,11 @@ def source_name(source: corpus_pb2.Source.ValueType) -> str:
 def state_name(state: ingest_pb2.GenerationState.ValueType) -> str:
     """ "building", "ready", "active", …"""
     return _short(ingest_pb2.GenerationState.Name(state), "GENERATION_STATE_")
+
+
+def job_state_name(state: jobs_pb2.JobState.ValueType) -> str:
+    """ "ready", "running", "done" or "dead"."""
+    return _short(jobs_pb2.JobState.Name(state), "JOB_STATE_")
 
 
 def iso(stamp: Timestamp) -> str:
@@ -141,6 +146,33 @@ def status(reply: gateway_pb2.GetStatusResponse) -> Json:
             for each in reply.stages
         ],
         "workspaces": [_workspace(each) for each in reply.workspaces],
+    }
+
+
+def job(wire: jobs_pb2.Job) -> Json:
+    """One job, as ``recall jobs --json`` prints it."""
+    return {
+        "workspace": wire.workspace_id,
+        "job_id": wire.job_id,
+        "kind": wire.kind,
+        "state": job_state_name(wire.state),
+        "attempts": wire.attempts,
+        "max_attempts": wire.max_attempts,
+        "last_error": wire.last_error,
+        "created_at": iso(wire.created_at),
+        "run_at": iso(wire.run_at),
+        "finished_at": iso(wire.finished_at) if wire.HasField("finished_at") else None,
+    }
+
+
+def purge(wire: ingest_pb2.GetPurgeResponse) -> Json:
+    """A purge's report, as ``recall purge --json`` prints it."""
+    return {
+        "scope": wire.scope,
+        "is_finished": wire.is_finished,
+        "deleted": dict(sorted(wire.deleted.items())),
+        "requested_at": iso(wire.requested_at),
+        "finished_at": iso(wire.finished_at) if wire.HasField("finished_at") else None,
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 
 from recall.gateway.v1 import gateway_pb2_grpc
-from recall.ingest.v1 import ingest_pb2_grpc
+from recall.ingest.v1 import ingest_pb2_grpc, jobs_pb2_grpc
 from services.runtime.callers import FILE_NAME, Callers, CallersFileError
 from services.runtime.client import Peer
 from services.runtime.config import Settings, with_remembered_port_base
@@ -34,6 +34,8 @@ class Stack:
     gateway: gateway_pb2_grpc.RecallServiceAsyncStub
     ingest: ingest_pb2_grpc.IngestServiceAsyncStub
     generations: ingest_pb2_grpc.GenerationServiceAsyncStub
+    directory: ingest_pb2_grpc.DirectoryServiceAsyncStub
+    jobs: jobs_pb2_grpc.JobServiceAsyncStub
 
 
 @asynccontextmanager
@@ -52,6 +54,8 @@ async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stac
             gateway_pb2_grpc.RecallServiceStub(gateway),
             ingest_pb2_grpc.IngestServiceStub(ingest),
             ingest_pb2_grpc.GenerationServiceStub(ingest),
+            ingest_pb2_grpc.DirectoryServiceStub(ingest),
+            jobs_pb2_grpc.JobServiceStub(ingest),
         )
     finally:
         for peer in peers:

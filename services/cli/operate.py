@@ -29,7 +29,7 @@ async def run_status(options: argparse.Namespace, stack: Stack) -> int:
 
 async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
     """List, build or promote."""
-    workspace = options.workspace or await _only_workspace(stack)
+    workspace = options.workspace or await only_workspace(stack)
     if options.action == "list":
         listed = await stack.generations.ListGenerations(
             ingest_pb2.ListGenerationsRequest(workspace_id=workspace), timeout=STATUS_SECONDS
@@ -54,7 +54,8 @@ async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
     return _print(options, [promoted.generation])
 
 
-async def _only_workspace(stack: Stack) -> str:
+async def only_workspace(stack: Stack) -> str:
+    """The workspace of a stack that has one. Raises UsageError."""
     reply = await stack.gateway.GetStatus(gateway_pb2.GetStatusRequest(), timeout=STATUS_SECONDS)
     names = [each.workspace_id for each in reply.workspaces]
     if len(names) != 1:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import ingest_pb2, jobs_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.cli import as_json
 from services.corpus import instant
@@ -114,6 +114,50 @@ def generations(listed: Iterable[ingest_pb2.Generation]) -> str:
         for each in listed
     ]
     return table(("generation", "state", "embedder", "embedded", "created"), rows)
+
+
+def jobs(workspace: str, listed: Sequence[jobs_pb2.Job], is_cut: bool) -> str:
+    """Jobs, one a line, each with its last error below."""
+    if not listed:
+        return f"{workspace}: no job waits, runs or is dead."
+    heads = ("job", "kind", "state", "failed", "asked (UTC)")
+    header, *lines = table(heads, [_job(each) for each in listed]).splitlines()
+    parts = [header]
+    for each, line in zip(listed, lines, strict=True):
+        parts += [line, *_last_error(each)]
+    if is_cut:
+        parts.append("There are more; the newest are shown.")
+    if any(each.state == jobs_pb2.JOB_STATE_DEAD for each in listed):
+        parts.append("Retry a dead one, once its cause is mended: recall jobs retry JOB")
+    return "\n".join(parts)
+
+
+def _job(each: jobs_pb2.Job) -> tuple[str, ...]:
+    return (
+        each.job_id,
+        each.kind,
+        as_json.job_state_name(each.state),
+        f"{each.attempts}/{each.max_attempts}",
+        instant(each.created_at).strftime("%m-%d %H:%M"),
+    )
+
+
+def _last_error(each: jobs_pb2.Job) -> list[str]:
+    if not each.last_error:
+        return []
+    again = ""
+    if each.state == jobs_pb2.JOB_STATE_READY:
+        again = f"Runs again at {instant(each.run_at):%H:%M:%S}. "
+    return [textwrap.indent(_wrapped(again + each.last_error, WIDTH - 2), "  ")]
+
+
+def purge(workspace: str, report: ingest_pb2.GetPurgeResponse) -> str:
+    """What a purge deleted, by table."""
+    what = workspace if report.scope == "workspace" else f"{report.scope} of {workspace}"
+    seconds = (instant(report.finished_at) - instant(report.requested_at)).total_seconds()
+    head = f"Purged {what} in {seconds:.1f} s."
+    rows = [(name, str(count)) for name, count in sorted(report.deleted.items()) if count]
+    return f"{head}\n{table(('rows of', 'deleted'), rows)}" if rows else f"{head} It was empty."
 
 
 def import_report(report: as_json.Json) -> str:
