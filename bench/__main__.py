@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from bench.job_queue import job_queue
 from bench.memory import ImportFailedError, import_memory
 from services.runtime.config import ConfigError
 from services.stack.stack import StackError
@@ -22,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.print_help()
         print()
     try:
-        within = import_memory(options.megabytes, options.port_base, _say)
+        if options.measurement == "queue":
+            within = job_queue(options.port_base, _say)
+        else:
+            within = import_memory(options.megabytes, options.port_base, _say)
     except (StackError, ConfigError, ImportFailedError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -49,7 +53,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="sizes of the archives (default: 20 60); several show how memory grows",
     )
-    memory.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
+    queue = measurements.add_parser(
+        "queue", help="claims among 100,000 ready jobs, and how soon a recorded job starts"
+    )
+    for each in (memory, queue):
+        each.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
     return command
 
 
