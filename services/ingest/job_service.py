@@ -17,7 +17,7 @@ from services.ingest.list_jobs import list_jobs
 from services.ingest.resources import Resources
 from services.ingest.retry_job import retry_job
 from services.runtime import call as calls
-from services.runtime.callers import EVERYTHING, require_workspace
+from services.runtime.callers import EVERYTHING, require_whole_workspace, require_workspace
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -33,8 +33,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def ClaimJobs(  # noqa: N802
         self, request: jobs_pb2.ClaimJobsRequest, context: Context
     ) -> jobs_pb2.ClaimJobsResponse:
-        """See the proto. Only for callers of every workspace: jobs of any may come."""
-        require_workspace(calls.caller(), EVERYTHING)
+        """See the proto. Only for callers who may read everything: jobs of any workspace come."""
+        require_whole_workspace(calls.caller(), EVERYTHING)
         jobs = await claim_jobs(self._resources, request.kinds, request.limit, request.wait_seconds)
         return jobs_pb2.ClaimJobsResponse(jobs=[wire.claimed_job(job) for job in jobs])
 

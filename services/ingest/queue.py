@@ -20,6 +20,8 @@ from services.runtime import db, sql
 KINDS = ("purge", "event", "command", "backfill", "embedding", "rendering")
 # Short work that people wait for; one worker slot takes nothing else.
 URGENT_KINDS = KINDS[:3]
+# Work that waits for others most of its time; it has a worker slot of its own.
+WAITING_KINDS = ("backfill",)
 # A finished job of these kinds runs again when it is asked for again. Of every other kind a
 # second request with the same key is the first one delivered twice.
 REPEATED_KINDS = ("backfill", "embedding", "rendering")
@@ -29,7 +31,7 @@ BARRIER_KINDS = KINDS[:2]
 
 CHANNEL = "recall_jobs"
 HEARTBEAT_SECONDS = 2.0
-# Slack delivers an event again for hours at most; its key must be known that long.
+# Slack delivers an event again for minutes only; its key must be known at least that long.
 DONE_KEPT_DAYS = 3
 # As long a dead job can be retried; its payload may hold what a person wrote.
 DEAD_KEPT_DAYS = 7

@@ -13,7 +13,7 @@ from services.ingest.record_event import Recorded
 from services.ingest.resources import Resources
 from services.ingest.teams import hold_installation, installed_for
 from services.runtime import db
-from services.runtime.callers import Caller, require_workspace
+from services.runtime.callers import Caller, require_whole_workspace
 from services.runtime.errors import invalid
 
 
@@ -37,7 +37,7 @@ async def record_command(resources: Resources, caller: Caller, asked: AskedComma
     installed = await installed_for(resources.queue_pool, asked.team_id, asked.enterprise_id)
     if installed is None:
         return Recorded.IGNORED
-    require_workspace(caller, installed.workspace_id)
+    require_whole_workspace(caller, installed.workspace_id)
     job = NewJob("command", storable_id(asked.dedup_key), _storable(asked.command))
     async with db.writing(resources.pool, installed.workspace_id) as connection:
         if not await hold_installation(connection, installed.workspace_id):

@@ -422,16 +422,27 @@ async def test_a_list_of_an_unknown_workspace_is_not_an_empty_one(process: Proce
     assert errors[0].reason == error_pb2.ERROR_REASON_WORKSPACE_NOT_FOUND
 
 
+async def test_a_caller_of_some_channels_claims_nothing(
+    process: Process, enqueue: Enqueue, tmp_path: Path
+) -> None:
+    await enqueue()
+    path = tmp_path / "home" / "callers.json"
+    entries = json.loads(path.read_text("utf-8"))
+    entries["callers"][0]["channels"] = ["C1"]
+    path.write_text(json.dumps(entries), "utf-8")
+    with call_fails() as errors:
+        await process.claim()
+    assert errors[0].reason == error_pb2.ERROR_REASON_CALLER_NOT_ALLOWED
+
+
 async def test_a_caller_of_some_workspaces_claims_nothing_and_touches_only_its_own(
     process: Process, enqueue: Enqueue, tmp_path: Path
 ) -> None:
     await enqueue()
     path = tmp_path / "home" / "callers.json"
-    path.write_text(
-        path.read_text("utf-8").replace(
-            '"workspaces": [\n        "*"', '"workspaces": [\n        "other"'
-        )
-    )
+    entries = json.loads(path.read_text("utf-8"))
+    entries["callers"][0]["workspaces"] = ["other"]
+    path.write_text(json.dumps(entries), "utf-8")
     with call_fails() as errors:
         await process.claim()
     assert errors[0].reason == error_pb2.ERROR_REASON_CALLER_NOT_ALLOWED
