@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -67,10 +67,13 @@ class ScriptedSlackIngest(
     installs: list[slack_pb2.CompleteInstallRequest] = field(default_factory=list)
     backfills: list[str] = field(default_factory=list)
     is_away: bool = False
-    fails_at: str = ""
+    # Workers that wait for a job.
+    waiting: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     watchers: list[asyncio.Queue[ingest_pb2.WatchMembershipResponse]] = field(default_factory=list)
-    on_begin: Callable[[], None] = lambda: None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    hangs_at: str = ""
+    coverage: Callable[[Any, Any], Awaitable[ingest_pb2.GetCoverageResponse]] | None = None
 
     async def ListWorkspaces(self, request: Any, context: Any) -> ingest_pb2.ListWorkspacesResponse:  # noqa: N802
         """By id, as Slack's."""
@@ -84,6 +87,12 @@ class ScriptedSlackIngest(
             ]
         )
 
+    async def GetCoverage(self, request: Any, context: Any) -> ingest_pb2.GetCoverageResponse:  # noqa: N802
+        """As scripted."""
+        if self.coverage:
+            return await self.coverage(request, context)
+        return await super().GetCoverage(request, context)
+
     async def RecordEvent(self, request: Any, context: Any) -> slack_pb2.RecordEventResponse:  # noqa: N802
         """By event id."""
         outcome = self._outcome(request.team_id, request.event_id, self.events)
@@ -95,7 +104,7 @@ class ScriptedSlackIngest(
         outcome = self._outcome(request.team_id, request.dedup_key, self.commands)
         if outcome == slack_pb2.RECORDED_NEW:
             self.commands[request.dedup_key] = request
-            payload = MessageToJson(request, preserving_proto_field_name=True).encode()
+            payload = MessageToJson(request.command, preserving_proto_field_name=True).encode()
             job = StoredJob(f"j{len(self.jobs) + 1}", self.teams[request.team_id], payload)
             self.jobs[job.job_id] = job
             self.asked.set()
@@ -117,11 +126,14 @@ class ScriptedSlackIngest(
         ready = self._ready()
         if not ready and request.wait_seconds:
             self.asked.clear()
+            self.waiting += 1
             try:
                 async with asyncio.timeout(request.wait_seconds):
                     await self.asked.wait()
             except TimeoutError:
                 return jobs_pb2.ClaimJobsResponse()
+            finally:
+                self.waiting -= 1
             ready = self._ready()
         return jobs_pb2.ClaimJobsResponse(jobs=[_claimed(job) for job in ready[: request.limit]])
 
@@ -225,28 +237,38 @@ class ScriptedSlackIngest(
         job = self.jobs[wanted.job_id]
         if job.claim_number != request.claim_number:
             raise CallError(
-                grpc.StatusCode.FAILED_PRECONDITION,
-                error_pb2.ERROR_REASON_INVALID_REQUEST,
+                grpc.StatusCode.ABORTED,
+                error_pb2.ERROR_REASON_CLAIM_LOST,
                 "Somebody else holds the job.",
             )
         key = f"{wanted.job_id}-{wanted.purpose}"
         known = self.deliveries.get(key)
+        if known and known.state == STATES.DELIVERY_STATE_FAILED:
+            known.state = STATES.DELIVERY_STATE_BEGUN
+            return slack_pb2.BeginDeliveryResponse(delivery=known, is_new=True)
         if known:
             return slack_pb2.BeginDeliveryResponse(delivery=known, is_new=False)
         stored = slack_pb2.Delivery()
         stored.CopyFrom(wanted)
         stored.delivery_id, stored.state = key, STATES.DELIVERY_STATE_BEGUN
         self.deliveries[key] = stored
-        self.on_begin()
+        await self._hang("begin")
         return slack_pb2.BeginDeliveryResponse(delivery=stored, is_new=True)
 
     async def FinishDelivery(self, request: Any, context: Any) -> slack_pb2.FinishDeliveryResponse:  # noqa: N802
         """How it ended."""
+        await self._hang("finish")
         stored = self.deliveries[request.delivery_id]
         if stored.state == STATES.DELIVERY_STATE_BEGUN:
             stored.state, stored.reason = request.state, request.reason
             stored.message_ts = request.message_ts
         return slack_pb2.FinishDeliveryResponse(delivery=stored)
+
+    async def _hang(self, step: str) -> None:
+        """Never answer at the step that a test wants a worker to die at."""
+        if self.hangs_at == step:
+            self.begun.set()
+            await asyncio.Event().wait()
 
     async def GetDelivery(self, request: Any, context: Any) -> slack_pb2.GetDeliveryResponse:  # noqa: N802
         """One delivery."""

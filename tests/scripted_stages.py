@@ -75,6 +75,9 @@ class ScriptedRetrieve(retrieve_pb2_grpc.RetrieveServiceServicer):
     deleted: set[str] = field(default_factory=set)
     contexts: list[corpus_pb2.QueryContext] = field(default_factory=list)
     filters: list[corpus_pb2.Filter] = field(default_factory=list)
+    # What happens right before the n-th ReadMessages is answered, from 1.
+    before_read: dict[int, Callable[[], None]] = field(default_factory=dict)
+    reads: int = 0
 
     def readable(self, context: corpus_pb2.QueryContext) -> list[corpus_pb2.Message]:
         """What the context may read."""
@@ -112,6 +115,8 @@ class ScriptedRetrieve(retrieve_pb2_grpc.RetrieveServiceServicer):
 
     async def ReadMessages(self, request: Any, context: Any) -> retrieve_pb2.ReadMessagesResponse:  # noqa: N802
         """Those of the ids that are readable now."""
+        self.reads += 1
+        self.before_read.get(self.reads, lambda: None)()
         readable = {message.message_id: message for message in self.readable(request.context)}
         found = [readable[wanted] for wanted in request.message_ids if wanted in readable]
         return retrieve_pb2.ReadMessagesResponse(messages=found)

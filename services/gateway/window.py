@@ -42,10 +42,14 @@ CATCH_UP_DAYS = 7
 
 @dataclass(frozen=True)
 class Window:
-    """Which messages to read. ``context`` is built by the edge, never by the asker."""
+    """Which messages to read. ``context`` is built by the edge, never by the asker.
+
+    With ``thread_of``, a message's id, the thread around it and nothing else.
+    """
 
     context: corpus_pb2.QueryContext
     narrowing: corpus_pb2.Filter
+    thread_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,8 @@ async def last_days(window: Window, stages: Stages, deadline: Deadline) -> Windo
 
 async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> Timeline:
     """The window's newest messages, oldest first."""
+    if window.thread_of:
+        return await _read_thread(window, stages, deadline)
     newest_first: list[corpus_pb2.Message] = []
     token, reason = "", ""
     while len(newest_first) < MOST_MESSAGES and _bytes(newest_first) < MOST_BYTES:
@@ -165,6 +171,13 @@ async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> T
 
 def _bytes(messages: Iterable[corpus_pb2.Message]) -> int:
     return sum(message.ByteSize() for message in messages)
+
+
+async def _read_thread(window: Window, stages: Stages, deadline: Deadline) -> Timeline:
+    request = retrieve_pb2.ReadThreadRequest(context=window.context, message_id=window.thread_of)
+    seconds = deadline.share(READ_SECONDS)
+    thread = await reach("retrieve", stages.retriever.ReadThread, request, seconds)
+    return Timeline(tuple(thread.messages), truncated=False, scope="this thread")
 
 
 def scope_of(narrowing: corpus_pb2.Filter) -> str:

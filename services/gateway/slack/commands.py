@@ -40,7 +40,7 @@ HELP = """*Recall answers from your team’s messages, only from those you can r
 • `/recall catch-up in:#ops` – what happened in the last week
 • `/recall summary in:#ops after:2026-08-01` – a summary
 • `/recall decisions in:#ops` – what was decided, by whom
-• `/recall correct <link of the old message> <link of the newer one>`
+• `/recall correct OLD-LINK NEWER-LINK` – a newer message replaces an older one
 • `/recall settings` – what is indexed here, and how fresh it is
 Filters: `in:#channel from:@person after:2026-08-01 before:yesterday` (days are UTC).
 You can also mention me in a thread, write to me directly, or use “Summarise this thread” in a \
@@ -72,7 +72,7 @@ NO_CHANNELS = (
 )
 HOW_TO_CORRECT = (
     "To mark a message as outdated, give two links: "
-    "`/recall correct <link of the old message> <link of the newer one>`. "
+    "`/recall correct OLD-LINK NEWER-LINK`. "
     "“Copy link” in a message’s menu gives you one."
 )
 CORRECTED = "Thank you. Answers will prefer the newer message from now on."
