@@ -29,6 +29,10 @@ REPEATED_KINDS = ("backfill", "embedding", "rendering")
 # A command waits while an older job of these kinds of its workspace may still run.
 BARRIER_KINDS = KINDS[:2]
 
+# Holders in a row that may fall silent over one job before it is taken for what kills them.
+MAX_LAPSES = 20
+WORN_OUT = f"Each process that ran this job died or fell silent, {MAX_LAPSES} times in a row."
+
 CHANNEL = "recall_jobs"
 HEARTBEAT_SECONDS = 2.0
 # Slack delivers an event again for minutes only; its key must be known at least that long.
@@ -123,7 +127,10 @@ async def enqueue_embedding(
 async def claim(
     pool: db.Pool, kinds: Sequence[str] = KINDS, limit: int = 1, terms: Terms = TERMS
 ) -> list[Job]:
-    """The most urgent jobs of the given kinds that nobody holds, now held by the caller."""
+    """The most urgent jobs of the given kinds that nobody holds, now held by the caller.
+
+    A job whose holders all fell silent is left dead instead.
+    """
     parameters = {
         "kinds": sorted(kinds, key=KINDS.index),
         "limit": limit,
@@ -133,8 +140,12 @@ async def claim(
     }
     async with db.across_tenants(pool) as connection:
         rows = await db.fetch_all(connection, _STATEMENTS["claim"], parameters)
-    rows.sort(key=lambda row: (KINDS.index(row[3]), row[-1]))
-    return [Job(*row[:-1]) for row in rows]
+    rows.sort(key=lambda row: (KINDS.index(row[3]), row[-2]))
+    for row in rows:
+        if row[-1] > MAX_LAPSES:
+            job = Job(*row[:-2])
+            await fail(pool, job, NextRun(job.attempts, None), WORN_OUT)
+    return [Job(*row[:-2]) for row in rows if row[-1] <= MAX_LAPSES]
 
 
 async def heartbeat(pool: db.Pool, claim: Claim, terms: Terms = TERMS) -> bool:

@@ -204,6 +204,34 @@ async def test_a_stale_holder_is_refused_everything(
     assert await queue.complete(queue_pool, current)
 
 
+async def test_a_job_whose_holders_all_fall_silent_is_dead_with_the_reason(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("event")
+    for _ in range(queue.MAX_LAPSES + 1):
+        await claimed(queue_pool)
+        query(b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds'")
+    assert await nothing_claimable(queue_pool)
+    assert query(b"SELECT state, last_error FROM jobs") == ("dead", queue.WORN_OUT)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "asked for again"])
+async def test_silence_is_counted_only_in_a_row(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, outcome: str
+) -> None:
+    await enqueue("embedding")
+    query(b"UPDATE jobs SET lapses = %s", (queue.MAX_LAPSES,))
+    job = await claimed(queue_pool)
+    if outcome == "failed":
+        await queue.fail(queue_pool, job, NextRun(1, 0.0), "broken")
+    else:
+        await enqueue("embedding")
+        await queue.complete(queue_pool, job)
+    await claimed(queue_pool)
+    query(b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds'")
+    await claimed(queue_pool)
+
+
 async def test_a_holder_that_proves_life_keeps_its_job(
     enqueue: Enqueue, queue_pool: db.Pool, query: Query
 ) -> None:

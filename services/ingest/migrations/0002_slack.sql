@@ -27,6 +27,8 @@ ALTER TABLE jobs
 -- are claimed by turn. However long one workspace's line is, at most one of its jobs goes before
 -- another workspace's next one.
 ALTER TABLE jobs ADD COLUMN turn bigint NOT NULL DEFAULT 0;
+-- Holders in a row that fell silent: a job that kills its holder must not do so for ever.
+ALTER TABLE jobs ADD COLUMN lapses integer NOT NULL DEFAULT 0;
 DROP INDEX jobs_to_claim;
 CREATE INDEX jobs_to_claim ON jobs (kind, turn, run_at) WHERE state = 'ready';
 -- Without heartbeat_at, so that a heartbeat touches no index.

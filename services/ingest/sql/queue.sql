@@ -86,6 +86,7 @@ WITH claimable AS (
 UPDATE jobs SET
     state = 'running',
     claim_number = jobs.claim_number + 1,
+    lapses = jobs.lapses + (jobs.state = 'running')::integer,
     max_attempts = %(max_attempts)s,
     leased_until = now() + make_interval(secs => %(lease_seconds)s),
     heartbeat_at = now()
@@ -93,7 +94,7 @@ FROM claimable
 WHERE jobs.workspace_id = claimable.workspace_id AND jobs.job_id = claimable.job_id
 RETURNING
     jobs.workspace_id, jobs.job_id, jobs.claim_number, jobs.kind, jobs.payload, jobs.attempts,
-    jobs.max_attempts, jobs.trace_context, jobs.turn
+    jobs.max_attempts, jobs.trace_context, jobs.turn, jobs.lapses
 
 -- name: read_attempts
 SELECT attempts, max_attempts
@@ -124,6 +125,7 @@ UPDATE jobs SET
     run_at = now(),
     attempts = 0,
     last_error = '',
+    lapses = 0,
     leased_until = NULL,
     heartbeat_at = NULL
 WHERE workspace_id = %(workspace_id)s
@@ -142,6 +144,7 @@ UPDATE jobs SET
     turn = next_turn(workspace_id, kind),
     attempts = %(attempts)s,
     last_error = %(last_error)s,
+    lapses = 0,
     leased_until = NULL,
     heartbeat_at = NULL
 WHERE workspace_id = %(workspace_id)s
@@ -162,6 +165,7 @@ UPDATE jobs SET
     wanted_again = false,
     run_at = now(),
     last_error = %(last_error)s,
+    lapses = 0,
     leased_until = NULL,
     heartbeat_at = NULL
 WHERE workspace_id = %(workspace_id)s
