@@ -18,6 +18,15 @@ from services.ingest.workspaces import Workspace, changing, read_workspace
 from services.runtime import db, sql
 
 MESSAGES_AT_ONCE = 500
+_LAST_STEPS = (
+    "copy_members",
+    "move_channel_history",
+    "move_thread_history",
+    "move_corrections",
+    "move_feedback",
+    "drop_channel",
+    "drop_tombstones",
+)
 
 _STATEMENTS = sql.load("services.ingest", "change_channel_id.sql")
 
@@ -67,10 +76,10 @@ async def _move_some(scope: Scope, ids: dict[str, str]) -> bool:
 
 
 async def _finish(connection: db.Connection, ids: dict[str, str]) -> None:
-    names = ("copy_members", "move_corrections", "move_feedback", "drop_channel", "drop_tombstones")
-    for name in names:
+    for name in _LAST_STEPS:
         await connection.execute(_STATEMENTS[name], ids)
-    await ask_for_history(connection, ids["workspace_id"], ids["new_id"])
+    if await db.fetch_one(connection, _STATEMENTS["is_read"], ids) is None:
+        await ask_for_history(connection, ids["workspace_id"], ids["new_id"])
 
 
 def _ids(workspace: Workspace, old_id: str, new_id: str) -> dict[str, str]:

@@ -340,6 +340,11 @@ async def test_a_new_channel_id_moves_everything(app: App, rows: Rows) -> None:
         s.member("joined", "U2", 3),
     )
     rows.embed("g", 384)
+    for table, column in (("channel_history", "latest_ts"), ("thread_history", "root_ts")):
+        rows.execute(
+            f"INSERT INTO {table} (workspace_id, channel_id, {column}) VALUES ('W', %s, '1.0')",
+            b.GENERAL,
+        )
     await app.happen(
         {"type": "channel_id_changed", "old_channel_id": b.GENERAL, "new_channel_id": "C0NEW"}
     )
@@ -352,6 +357,8 @@ async def test_a_new_channel_id_moves_everything(app: App, rows: Rows) -> None:
     assert rows.all("SELECT channel_id FROM channels") == [("C0NEW",)]
     assert rows.all("SELECT channel_id, person_id FROM channel_members") == [("C0NEW", "U2")]
     assert rows.all("SELECT DISTINCT channel_id FROM chunk_terms") == [("C0NEW",)]
+    for table in ("channel_history", "thread_history"):
+        assert rows.all(f"SELECT channel_id FROM {table}") == [("C0NEW",)]
     assert rows.one("SELECT count(*) FROM vectors_384 WHERE embedding IS NULL") == 0
     await app.happen(s.posted("gone", 2, channel="C0NEW"))
     assert rows.found("gone") == []

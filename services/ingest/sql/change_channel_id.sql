@@ -62,6 +62,33 @@ FROM channel_members
 WHERE workspace_id = %(workspace_id)s AND channel_id = %(old_id)s
 ON CONFLICT (workspace_id, channel_id, person_id) DO NOTHING
 
+-- name: move_channel_history
+UPDATE channel_history AS moving
+SET channel_id = %(new_id)s
+WHERE moving.workspace_id = %(workspace_id)s
+    AND moving.channel_id = %(old_id)s
+    AND NOT EXISTS (
+        SELECT FROM channel_history AS known
+        WHERE known.workspace_id = moving.workspace_id AND known.channel_id = %(new_id)s
+    )
+
+-- name: move_thread_history
+UPDATE thread_history AS moving
+SET channel_id = %(new_id)s
+WHERE moving.workspace_id = %(workspace_id)s
+    AND moving.channel_id = %(old_id)s
+    AND NOT EXISTS (
+        SELECT FROM thread_history AS known
+        WHERE known.workspace_id = moving.workspace_id
+            AND known.channel_id = %(new_id)s
+            AND known.root_ts = moving.root_ts
+    )
+
+-- name: is_read
+SELECT channel_id
+FROM channel_history
+WHERE workspace_id = %(workspace_id)s AND channel_id = %(new_id)s
+
 -- name: move_corrections
 UPDATE corrections
 SET message_id = CASE
@@ -99,7 +126,7 @@ WHERE workspace_id = %(workspace_id)s
     )
 
 -- name: drop_channel
--- Takes along members and how far the history was read under the old id.
+-- Takes along what the new id has rows of its own for.
 DELETE FROM channels
 WHERE workspace_id = %(workspace_id)s AND channel_id = %(old_id)s
 

@@ -78,6 +78,7 @@ WHERE workspace_id = %(workspace_id)s
     AND (
         (kind = 'event' AND payload -> 'event' ->> 'channel' = %(channel_id)s AND state <> 'done')
         OR (kind IN ('backfill', 'rendering') AND payload ->> 'channel_id' = %(channel_id)s)
+        OR (kind = 'command' AND payload ->> 'channel_id' = %(channel_id)s AND state = 'dead')
     )
 
 -- name: delete_messages
