@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from services.answer import wording
+from services.answer.choices import choosing, states_change, states_choice
 from services.answer.decisions import Decision
 from services.answer.excerpts import display_name, excerpt, faithful_words, statement
 from services.answer.question import understand
@@ -21,11 +22,14 @@ from services.answer.sentences import sentences, words
 from services.answer.supersession import successors
 from services.corpus import Message
 
-MAX_CATCH_UP = 10
+MAX_CATCH_UP = 8
 MAX_SUMMARY = 8
 # Outdating is decided among this many of the most salient messages; it compares all pairs.
 MAX_COMPARED = 60
 MIN_SALIENCE = 1.5
+# What is told of a quiet part of the window: anything but small talk.
+MIN_TELLING = 0.0
+MAX_OF_PART = 2
 # Of a pasted log only the beginning is read.
 MAX_READ_CHARACTERS = 8_000
 # Share of wording that makes two messages of a window one matter.
@@ -34,6 +38,7 @@ SAME_MATTER_SHARE = 0.3
 MIN_DECISION_WORDS = 6
 MAX_CONTEXT_CHARACTERS = 120
 MIN_WORDS = 4
+MIN_RULING_WORDS = 3
 
 _ANY_QUESTION = understand("")
 _ALERT = re.compile(r"\b(?:CRIT(?:ICAL)?|outage|incident|rolled back|rolling back|down)\b")
@@ -73,7 +78,7 @@ class _Window:
 Sign = Callable[[_Window, Message], bool]
 
 SALIENCE: tuple[tuple[Sign, float], ...] = (
-    (lambda _, message: wording.is_decision(message.text), 2.0),
+    (lambda _, message: states_choice(message.text), 2.0),
     (lambda _, message: wording.is_correction(message.text), 1.0),
     (lambda _, message: bool(_OUTCOME.search(message.text)), 1.0),
     (lambda _, message: bool(_ALERT.search(message.text)), 1.0),
@@ -88,13 +93,32 @@ SALIENCE: tuple[tuple[Sign, float], ...] = (
 
 
 def catch_up(messages: Sequence[Message]) -> str:
-    """The most salient messages, oldest first; empty when nothing stands out."""
-    return _told(_salient(messages, MAX_CATCH_UP))
+    """The most salient messages, spread over the window, oldest first; empty without any words.
+
+    The window's messages are cut into as many parts as statements fit. What stands out comes
+    first, at most two of a part; what is left of the room goes to the best of the other parts.
+    """
+    window = _window(messages)
+    parts = {message.message_id: at for at, message in _in_parts(window.messages)}
+    chosen: list[Message] = []
+    taken: Counter[int] = Counter()
+    for most_of_part, least in ((MAX_OF_PART, MIN_SALIENCE), (1, MIN_TELLING)):
+        for message in _ranked(window, least):
+            part = parts[message.message_id]
+            if len(chosen) < MAX_CATCH_UP and taken[part] < most_of_part and message not in chosen:
+                chosen.append(message)
+                taken[part] += 1
+    return _told(chosen)
+
+
+def _in_parts(messages: Sequence[Message]) -> list[tuple[int, Message]]:
+    in_time = sorted(messages, key=lambda message: (message.posted_at, message.message_id))
+    return [(at * MAX_CATCH_UP // len(in_time), one) for at, one in enumerate(in_time)]
 
 
 def summary(messages: Sequence[Message]) -> str:
     """One salient message a thread, oldest first; all that fit when nothing stands out."""
-    ranked = _salient(messages, len(messages))
+    ranked = _ranked(_window(messages), MIN_SALIENCE)
     first_of_thread: dict[str, Message] = {}
     for message in ranked:
         first_of_thread.setdefault(message.thread_root_id, message)
@@ -104,7 +128,7 @@ def summary(messages: Sequence[Message]) -> str:
 
 def decisions(messages: Sequence[Message]) -> list[Decision]:
     """The decisions that hold, oldest first, each with what it replaced."""
-    usable = _usable(messages)
+    usable = [message for message in _usable(messages) if not message.is_bot]
     stated = [one for one in usable if _states_decision(one)]
     replaced = successors(_ANY_QUESTION, stated[-MAX_COMPARED:], SAME_MATTER_SHARE)
     by_id = {message.message_id: message for message in usable}
@@ -113,9 +137,9 @@ def decisions(messages: Sequence[Message]) -> list[Decision]:
         before = [
             old
             for old, new in replaced.items()
-            if new == message.message_id and wording.is_decision(by_id[old].text)
+            if new == message.message_id and states_choice(by_id[old].text)
         ]
-        if message.message_id in replaced or not (wording.is_decision(message.text) or before):
+        if message.message_id in replaced or not (states_choice(message.text) or before):
             continue
         found.append(
             Decision(
@@ -142,18 +166,21 @@ def _told(messages: Sequence[Message]) -> str:
     return "\n".join(f"- {statement(message, excerpt(message))}" for message in in_time)
 
 
-def _salient(messages: Sequence[Message], limit: int) -> list[Message]:
-    """The most salient messages, most salient first, outdated ones left out."""
+def _window(messages: Sequence[Message]) -> _Window:
     usable = _usable(messages)
     replies = Counter(
         message.thread_root_id for message in usable if message.thread_root_id != message.message_id
     )
-    window = _Window(usable, replies, frozenset(replies))
-    scores = {message.message_id: _salience(window, message) for message in usable}
-    ranked = sorted(usable, key=lambda message: -scores[message.message_id])
-    ranked = [one for one in ranked if scores[one.message_id] >= MIN_SALIENCE]
+    return _Window(usable, replies, frozenset(replies))
+
+
+def _ranked(window: _Window, least: float) -> list[Message]:
+    """The messages of at least this salience, most salient first, outdated ones left out."""
+    scores = {message.message_id: _salience(window, message) for message in window.messages}
+    ranked = sorted(window.messages, key=lambda message: -scores[message.message_id])
+    ranked = [one for one in ranked if scores[one.message_id] >= least]
     replaced = successors(_ANY_QUESTION, ranked[:MAX_COMPARED], SAME_MATTER_SHARE)
-    return [one for one in ranked if one.message_id not in replaced][:limit]
+    return [one for one in ranked if one.message_id not in replaced]
 
 
 def _salience(window: _Window, message: Message) -> float:
@@ -180,14 +207,14 @@ def _beginning(message: Message) -> Message:
 
 def _states_decision(message: Message) -> bool:
     own = wording.own_words(message.text)
-    return wording.is_decision(own) or (
-        wording.is_correction(own) and not wording.is_question(own) and not message.is_bot
-    )
+    is_reply = message.thread_root_id != message.message_id
+    long_enough = is_reply or len(words(own)) >= MIN_RULING_WORDS
+    return long_enough and (states_choice(own) or states_change(own))
 
 
 def _decides(sentence: str) -> float:
     """How much of a decision a sentence states; what only announces a change holds no value."""
-    stated = 2.0 * wording.is_decision(sentence) + min(2, wording.corrections(sentence))
+    stated = 2.0 * choosing(sentence) + min(2, wording.corrections(sentence))
     return stated + 0.5 * bool(stated and re.search(r"\d", sentence))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from services.answer.linked import split_linked
 from services.answer.mentions import without_ids
 
 
@@ -86,9 +87,9 @@ _TO_LAST_WORD = re.compile(r".*[\w?.!]", re.DOTALL)
 def own_words(text: str) -> str:
     """What the author wrote, without quoted lines unless there is nothing else.
 
-    Nothing in it reads as a citation.
+    What a link shows is never in it. Nothing in it reads as a citation.
     """
-    lines = text.split("\n")
+    lines = split_linked(text)[0].split("\n")
     kept = [line for line in lines if not line.lstrip().startswith((">", "&gt;"))]
     if not any(line.strip() for line in kept):
         kept = [line.lstrip("> \t") for line in lines]

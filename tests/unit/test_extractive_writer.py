@@ -482,3 +482,95 @@ def test_a_pasted_run_neither_breaks_nor_hides_the_rest(filler: str) -> None:
     )
     assert "p2" in result
     assert decisions([message(1, filler)]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Decision: we build dark mode in this quarter",
+        "ok deciding since nobody else will: pilotbook gets nats",
+        "we moved the launch from the 8th to Tuesday 15 September",
+        "Small Quay shall cost 195 euros a month",
+        "We do GA",
+        "we agreed to meet on Mondays",
+    ],
+)
+def test_a_sentence_that_chooses_is_a_decision(text: str) -> None:
+    assert [one.message_id for one in decisions([message(1, text)])] == ["synthetic:ops:p1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Agreed with the tree viz. It's one of my favorites",
+        "Agreed about the gif! I have wanted to make those for a while now.",
+        "Since several of you asked in private why we moved a date: inside dates shape us",
+        "thrice-moved tidegate, may ye rest",
+        "I think I am going to use ggmap to make a static gif",
+        "We'll make sure to post the data set",
+        'Mrs Gunn answered "I shall be asleep, we moved to bed"',
+        "maybe we'll use NATS for the events",
+        "never mind it doesn't look that accurate or complete, actually",
+        "the invoices were agreed with both harbours",
+    ],
+)
+def test_assent_plans_and_mentions_are_no_decisions(text: str) -> None:
+    earlier = message(1, "we decided that the map looks accurate and complete, it's final")
+    listed = decisions([earlier, message(9, text)])
+    assert "synthetic:ops:p9" not in [one.message_id for one in listed]
+
+
+def test_a_catch_up_tells_several_messages_from_all_of_the_window() -> None:
+    talk = [
+        message(at, f"the harbour {at} sends its berth list to office {at}") for at in range(40)
+    ]
+    told = [int(one.rsplit("p", 1)[1]) for one in check(catch_up(talk), talk).cited_ids]
+    assert len(told) == 8
+    assert [at // 5 for at in told] == list(range(8))
+
+
+def test_small_talk_alone_is_not_told() -> None:
+    assert catch_up([message(1, "haha"), message(2, "morning!")]) == ""
+
+
+LINKING = """A little reading on habits: https://ex.test/habits
+> Linked page: How colours erased my debt
+> We decided to pay 26,000 dollars in two years."""
+
+
+def test_what_a_link_shows_is_never_the_author_s_words() -> None:
+    linking = message(1, LINKING)
+    told = answered("Any reading on habits?", found(linking)).text
+    assert told.startswith("Ines (2026-03-03): A little reading on habits")
+    assert "26,000" not in told
+    assert decisions([linking]) == []
+
+
+def test_what_only_the_linked_page_says_is_told_as_the_page_s() -> None:
+    told = answered("How much debt was paid in dollars?", found(message(1, LINKING))).text
+    assert told.startswith("Ines (2026-03-03): linked page: ") and "26,000 dollars" in told
+
+
+def test_a_bare_link_is_told_by_its_page() -> None:
+    bare = message(1, "https://ex.test/a\n> Linked page: Sailing at night")
+    assert "linked page: Sailing at night" in catch_up([bare])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("```make db-reset\nmake dev```", "`make db-reset make dev`"),
+        ("```python\nfor one in ports:\n    open(one)\n```", "`for one in ports: open(one)`"),
+        ("run this:\n```\nls -l\n```", "run this: `ls -l`"),
+        ("```never closed\nlog line", "`never closed log line`"),
+    ],
+)
+def test_a_code_block_is_quoted_on_one_line(text: str, shown: str) -> None:
+    assert f": {shown} [" in catch_up([message(1, text), message(2, text, root=1)])
+
+
+def test_a_long_code_block_is_shortened_inside_its_marks() -> None:
+    log = "```" + "\n".join(f'task {at} "started" ok' for at in range(200)) + "```"
+    told = answered("Which tasks started?", found(message(1, log))).text
+    assert '`task 0 "started" ok' in told and " …` [" in told
+    assert len(told) < 400
