@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import grpc
 import psycopg
 import pytest
 
+from services.corpus import Source
 from services.ingest.migrate import Migration, MigrationError, migrate, read_migrations
+from services.ingest.queue import NewJob, enqueue
+from services.ingest.workspaces import create_workspace
 from services.runtime import db
 from services.runtime.interceptors import as_call_error
+from services.stack.postgres import EmbeddedPostgres
+from tests.conftest import free_port, with_database
 
 WITHOUT_TENANT = {"schema_migrations", "embedders"}
 
@@ -96,6 +103,34 @@ def test_a_failing_migration_leaves_nothing_behind(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT to_regclass('half')").fetchone()
     assert row == (None,)
+
+
+async def test_an_owner_that_is_no_superuser_migrates_and_acts_as_every_role(
+    tmp_path: Path,
+) -> None:
+    """As on managed PostgreSQL, where pgvector is there for the asking."""
+    server = EmbeddedPostgres(tmp_path, free_port(), durable=False)
+    url = server.start()
+    try:
+        with psycopg.connect(url, autocommit=True) as superuser:
+            superuser.execute("CREATE ROLE plain LOGIN PASSWORD 'plain' CREATEROLE")
+            superuser.execute("CREATE DATABASE plain OWNER plain")
+        with psycopg.connect(with_database(url, "plain"), autocommit=True) as superuser:
+            superuser.execute("CREATE EXTENSION vector")
+        parts = urlsplit(with_database(url, "plain"))
+        owner = parts._replace(netloc=f"plain:plain@{parts.hostname}:{parts.port}").geturl()
+        migrate(owner, read_migrations())
+        for role in (db.INGEST_ROLE, db.RETRIEVE_ROLE, db.QUEUE_ROLE):
+            async with db.open_pool(db.url_as_role(owner, role), size=1) as pool:
+                assert await db.can_read(pool)
+        async with (
+            db.open_pool(db.url_as_role(owner, db.INGEST_ROLE), size=1) as pool,
+            db.writing(pool, "A") as connection,
+        ):
+            await create_workspace(connection, "A", Source.SLACK, "T1")
+            assert await enqueue(connection, "A", NewJob("event", "k", {}))
+    finally:
+        server.stop()
 
 
 async def test_a_value_too_large_for_an_index_is_a_defect_not_an_outage(

@@ -52,6 +52,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
         0
     )
 $$;
+-- An owner that is no superuser made these roles and still may not act as them.
+DO $$
+DECLARE
+    wanted text;
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['recall_ingest', 'recall_retrieve', 'recall_queue'] LOOP
+        IF NOT pg_has_role(current_user, wanted, 'SET') THEN
+            EXECUTE format('GRANT %I TO %I WITH SET TRUE', wanted, current_user);
+        END IF;
+    END LOOP;
+END $$;
 GRANT CREATE ON SCHEMA public TO recall_queue;
 ALTER FUNCTION next_turn(text, text) OWNER TO recall_queue;
 REVOKE CREATE ON SCHEMA public FROM recall_queue;
