@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc
 import structlog
@@ -19,6 +19,8 @@ from services.gateway.grpc_service import SERVICE_NAME, RecallService
 from services.gateway.http import Demo, Limits, create_app
 from services.gateway.http_server import serving_http
 from services.gateway.slack.edge import Door, slack_routes
+from services.gateway.slack.oauth import Installer, oauth_routes
+from services.gateway.slack.socket_mode import socket_mode
 from services.runtime.callers import FILE_NAME, Callers
 from services.runtime.config import Settings
 from services.runtime.server import Servicers, exit_with_faults, run
@@ -41,7 +43,10 @@ def main() -> None:
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_RecallServiceServicer_to_server(service, server)
 
-        async with serving_http(app, config.http, config.trusted_proxies):
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(serving_http(app, config.http, config.trusted_proxies))
+            if config.slack.app_token:
+                await stack.enter_async_context(socket_mode(config.slack, stages))
             yield Servicers(register, (SERVICE_NAME,))
         await stages.close()
 
@@ -53,7 +58,8 @@ def doors_of(slack: SlackSettings, stages: Stages) -> Sequence[Route]:
     if not slack.signing_secret:
         log.info("slack doors are off", remedy="set RECALL_SLACK_SIGNING_SECRET")
         return ()
-    return slack_routes(Door(slack.signing_secret, stages, time.time))
+    installing = oauth_routes(Installer(slack, stages)) if slack.client_id else ()
+    return (*slack_routes(Door(slack.signing_secret, stages, time.time)), *installing)
 
 
 def demo_of(config: Config, stages: Stages, directory: Directory) -> Demo:

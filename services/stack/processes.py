@@ -29,7 +29,15 @@ class Program:
     port_name: str | None
     # Only these get the database's URL.
     uses_database: bool = False
+    # Started only when one of these is set; empty: always.
+    only_with: tuple[str, ...] = ()
 
+    def is_wanted(self, environ: Mapping[str, str]) -> bool:
+        """Whether an environment asks for it."""
+        return not self.only_with or any(environ.get(name, "").strip() for name in self.only_with)
+
+
+SLACK_DOORS = ("RECALL_SLACK_SIGNING_SECRET", "RECALL_SLACK_APP_TOKEN")
 
 PROGRAMS = (
     Program("ingest", "services.ingest", "ingest", uses_database=True),
@@ -38,6 +46,7 @@ PROGRAMS = (
     Program("rerank", "services.rerank", "rerank"),
     Program("answer", "services.answer", "answer"),
     Program("gateway", "services.gateway", "gateway"),
+    Program("gateway-worker", "services.gateway.worker", None, only_with=SLACK_DOORS),
 )
 
 

@@ -69,14 +69,15 @@ class Stack:
         if self._demo_changed(demo_workspace):
             processes.stop(("gateway",))
         running = processes.running()
-        missing = [program for program in PROGRAMS if program.name not in running]
+        wanted = [program for program in PROGRAMS if program.is_wanted(self.environ)]
+        missing = [program for program in wanted if program.name not in running]
         for program in missing:
             self._require_free_ports(program)
         for program in missing:
             processes.start(program, self._environ_of(program, url, demo_workspace))
         if missing:
             say(f"starting {', '.join(program.name for program in missing)}")
-        for program in PROGRAMS:
+        for program in wanted:
             self._wait_until_serving(program, processes)
 
     def down(self, say: Say) -> None:
