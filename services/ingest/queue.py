@@ -37,7 +37,7 @@ CHANNEL = "recall_jobs"
 HEARTBEAT_SECONDS = 2.0
 # Slack delivers an event again for minutes only; its key must be known at least that long.
 DONE_KEPT_DAYS = 3
-# As long a dead job can be retried; its payload may hold what a person wrote.
+# As long a dead job can be retried; a command's payload holds what a person asked.
 DEAD_KEPT_DAYS = 7
 
 _STATEMENTS = sql.load("services.ingest", "queue.sql")
