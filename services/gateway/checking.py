@@ -14,7 +14,7 @@ from recall.corpus.v1 import corpus_pb2
 
 UNVERIFIED_TEXT = "I couldn’t verify an answer from the available messages."
 ABSTAINED_TEXT = "I couldn’t find enough evidence in the available messages."
-SOURCES_ONLY_TEXT = "No answer could be written. These messages were found; nobody checked them."
+SOURCES_ONLY_TEXT = "These messages were found; nobody checked whether they answer."
 SUPPRESSED_TEXT = "A message behind this answer has changed, so it is not shown. Ask again."
 
 ANSWER_UNAVAILABLE = "answer_unavailable"

@@ -14,6 +14,7 @@ from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.gateway.v1 import gateway_pb2
 from recall.ingest.v1 import ingest_pb2
+from services.gateway.config import DEMO_WORKSPACE
 from services.gateway.directory import Directory
 from services.runtime.callers import Caller
 from services.runtime.errors import CallError, invalid
@@ -44,8 +45,7 @@ async def public_context(workspace_id: str, directory: Directory) -> corpus_pb2.
         raise CallError(
             grpc.StatusCode.UNAVAILABLE,
             error_pb2.ERROR_REASON_WORKSPACE_NOT_FOUND,
-            f"The workspace {workspace_id!r} is not loaded yet. `make demo` loads Beacon; "
-            f"`recall import PATH --workspace {workspace_id}` loads an archive.",
+            f"The workspace {workspace_id!r} is not loaded yet. {_how_to_load(workspace_id)}",
             retry_after_seconds=5.0,
         )
     channels = await directory.channels(workspace_id)
@@ -54,6 +54,12 @@ async def public_context(workspace_id: str, directory: Directory) -> corpus_pb2.
         workspace_id=workspace_id,
         channel_ids=sorted(channel.channel_id for channel in channels if is_public(channel)),
     )
+
+
+def _how_to_load(workspace_id: str) -> str:
+    if workspace_id == DEMO_WORKSPACE:
+        return "Run `make demo`: it loads the example data and opens this page."
+    return f"Load its archive with `recall import PATH --workspace {workspace_id}`."
 
 
 def readable_workspaces(

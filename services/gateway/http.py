@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -29,10 +28,10 @@ from recall.gateway.v1 import gateway_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.gateway.ask import ASK_SECONDS, SEARCH_SECONDS, Question, ask
 from services.gateway.clients import Stages, reach
-from services.gateway.config import DEMO_WORKSPACE
-from services.gateway.context import is_public, public_context
+from services.gateway.context import public_context
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.directory import Directory
+from services.gateway.first_view import first_view
 from services.gateway.http_guard import Guard, Rules, error_response
 from services.gateway.http_requests import Asked, parse_ask, parse_search, read_body
 from services.gateway.limits import Gate, TokenBuckets, client_key
@@ -165,17 +164,8 @@ class _Page:
 
     async def samples(self, request: Request) -> Response:
         """What the page shows before the first question."""
-        workspace_id = self._demo.workspace_id
-        await public_context(workspace_id, self._demo.directory)
-        channels = await self._demo.directory.channels(workspace_id)
-        beacon = workspace_id == DEMO_WORKSPACE
-        return JSONResponse(
-            {
-                "workspace": workspace_id,
-                "channels": [channel.name for channel in channels if is_public(channel)],
-                "samples": json.loads((WEB / "samples.json").read_text("utf-8")) if beacon else [],
-            }
-        )
+        demo = self._demo
+        return JSONResponse(await first_view(demo.workspace_id, demo.stages, demo.directory))
 
     async def healthz(self, request: Request) -> Response:
         """The process answers."""

@@ -22,6 +22,10 @@ Json = dict[str, Any]
 _BRACKETS = re.compile(r"\s*\[([^\[\]\n]+)\]")
 _SEPARATORS = re.compile(r"[\s,;]+")
 _ITEM = re.compile(r"\s*[-*•]\s+")
+# Words for operators; a visitor is told the same by the rest of the sentence.
+_CODES = re.compile(rf" \((?:{'|'.join(code.name for code in grpc.StatusCode)})\)")
+# Said once, by ``retry_after_seconds``: the page counts down.
+_WAIT = re.compile(r" ?Ask again in \d+ s\.")
 
 _STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
@@ -59,7 +63,7 @@ def answer_json(answer: gateway_pb2.Answer) -> Json:
         "outcome": corpus_pb2.Outcome.Name(answer.outcome).removeprefix("OUTCOME_").lower(),
         "text": answer.text,
         "blocks": blocks(answer.text, [m.message_id for m in answer.citations]),
-        "reason": answer.reason,
+        "reason": _CODES.sub("", answer.reason),
         "citations": [message_json(message) for message in answer.citations],
         "unverified_sources": [hit_json(hit) for hit in answer.unverified_sources],
         "rerank_tier": tier_name(answer.rerank_tier),
@@ -125,8 +129,11 @@ def error_json(reason: str, message: str, retry_after_seconds: float | None = No
 
 
 def call_error_json(error: CallError) -> Json:
-    """A failed call."""
-    return error_json(error.reason_name, error.message, error.retry_after_seconds)
+    """A failed call, in words for a visitor."""
+    message = _CODES.sub("", error.message)
+    if error.retry_after_seconds is not None:
+        message = _WAIT.sub("", message)
+    return error_json(error.reason_name, message, error.retry_after_seconds)
 
 
 def http_status(error: CallError) -> int:

@@ -123,7 +123,7 @@ async def test_the_page_reads_public_channels_only(directory: Directory) -> None
 
 
 async def test_a_page_without_its_workspace_says_how_to_load_it(directory: Directory) -> None:
-    with pytest.raises(CallError, match="make demo") as raised:
+    with pytest.raises(CallError, match="recall import PATH --workspace elsewhere") as raised:
         await public_context("elsewhere", directory)
     assert raised.value.code is grpc.StatusCode.UNAVAILABLE
     assert raised.value.reason == error_pb2.ERROR_REASON_WORKSPACE_NOT_FOUND

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +214,17 @@ async def test_before_the_workspace_is_loaded_everything_says_how_to_load_it(pag
         index = await client.get("/")
     assert {reply.status_code for reply in replies} == {503}
     assert {reply.json()["error"]["reason"] for reply in replies} == {"WORKSPACE_NOT_FOUND"}
-    assert "recall import" in replies[0].json()["error"]["message"]
+    assert "recall import PATH --workspace elsewhere" in replies[0].json()["error"]["message"]
     assert index.status_code == 200
+
+
+async def test_the_demo_s_workspace_is_loaded_by_make_demo_alone(
+    page: Serve, script: Script
+) -> None:
+    script.ingest.workspaces.pop("beacon")
+    async with page() as client:
+        message = (await client.get("/api/samples")).json()["error"]["message"]
+    assert "`make demo`" in message and "import" not in message
 
 
 async def test_samples_are_beacon_s_and_name_public_channels_only(
@@ -229,7 +239,21 @@ async def test_samples_are_beacon_s_and_name_public_channels_only(
     async with page(workspace_id="export") as client:
         export = (await client.get("/api/samples")).json()
     assert 6 <= len(beacon["samples"]) <= 8
-    assert export == {"workspace": "export", "channels": ["general"], "samples": []}
+    assert (export["workspace"], export["channels"], export["samples"]) == (
+        "export",
+        ["general"],
+        [],
+    )
+
+
+async def test_the_example_of_a_date_is_two_weeks_before_the_newest_message(page: Serve) -> None:
+    async with page() as client:
+        view = (await client.get("/api/samples")).json()
+    async with page(absent=("retrieve",)) as client:
+        unknown = (await client.get("/api/samples")).json()
+    newest = max(FIRST.posted_at.ToDatetime(), SECOND.posted_at.ToDatetime())
+    assert view["example_day"] == (newest - timedelta(days=14)).date().isoformat()
+    assert unknown["example_day"] == ""
 
 
 @pytest.mark.parametrize(

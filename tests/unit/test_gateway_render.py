@@ -17,7 +17,7 @@ from recall.gateway.v1 import gateway_pb2
 from recall.rerank.v1 import rerank_pb2
 from services.corpus import instant
 from services.gateway.http_requests import parse_ask, parse_search
-from services.gateway.render import answer_json, blocks, event, http_status
+from services.gateway.render import answer_json, blocks, call_error_json, event, http_status
 from services.runtime.errors import CallError
 from tests.scripted_stages import hit, message
 
@@ -192,3 +192,27 @@ def test_a_question_brings_its_filters_and_nothing_else() -> None:
 def test_a_search_asks_for_one_to_fifty_messages(limit: str) -> None:
     with pytest.raises(CallError):
         parse_search({"q": "x", "limit": limit})
+
+
+@pytest.mark.parametrize(
+    ("message", "retry_after_seconds", "shown"),
+    [
+        (
+            "The retrieve stage can not be reached (UNAVAILABLE). Try again in a few seconds.",
+            5.0,
+            "The retrieve stage can not be reached. Try again in a few seconds.",
+        ),
+        ("Too many questions. Ask again in 2 s.", 2.0, "Too many questions."),
+        ("Write the date like 2026-08-03 (UTC).", None, "Write the date like 2026-08-03 (UTC)."),
+    ],
+)
+def test_a_visitor_reads_neither_status_codes_nor_a_waiting_time_twice(
+    message: str, retry_after_seconds: float | None, shown: str
+) -> None:
+    error = CallError(
+        grpc.StatusCode.UNAVAILABLE,
+        error_pb2.ERROR_REASON_STAGE_UNAVAILABLE,
+        message,
+        retry_after_seconds=retry_after_seconds,
+    )
+    assert call_error_json(error)["error"]["message"] == shown

@@ -19,17 +19,41 @@ const OUTCOMES = {
   abstained: {
     title: "The messages do not answer this",
     look: "is-quiet",
-    advice: "Try other words, or a wider time span.",
+    advice: (answer) => abstainedAdvice(answer.reason),
   },
   unverified: {
     title: "Not shown: the sources did not hold",
     look: "is-warn",
-    advice: "A text was written, but its citations could not be verified. Asking again may help.",
+    advice: () => "A text was written, but its citations could not be verified. Asking again may help.",
   },
   refused: { title: "This question was refused", look: "is-warn" },
   sources_only: { title: "Messages found, but no answer written", look: "is-warn" },
   suppressed: { title: "Withheld: a source has just changed", look: "is-warn", again: true },
 };
+
+// What a reader can do depends on why nothing was found; a reason that already says it needs none.
+const ADVICE = [
+  [/^There is no channel /, "The channels that can be named stand at the bottom of this page."],
+  [/^There is no message by /, "Write the name as it stands beside the person's messages."],
+  [/^That is too little /, ""],
+  [/^No message found mentions /, "Check its spelling, or ask without it."],
+  [/none states a decision\.$/, "It may still be open."],
+];
+
+function abstainedAdvice(reason) {
+  const known = ADVICE.find(([form]) => form.test(reason));
+  return known ? known[1] : "Try other words, or a wider time span.";
+}
+
+// Errors that are not the server's: how each is called, and whether asking again can help.
+const ERRORS = {
+  INVALID_REQUEST: { title: "Please correct the question", look: "is-warn", mine: true },
+  BODY_TOO_LARGE: { title: "Please shorten the question", look: "is-warn", mine: true },
+  RATE_LIMITED: { title: "One moment, please", look: "is-warn" },
+  WORKSPACE_NOT_FOUND: { title: "Nothing is loaded yet", look: "is-warn" },
+  NO_ACTIVE_GENERATION: { title: "Nothing is loaded yet", look: "is-warn" },
+};
+const OUTAGE = { title: "Recall can not answer right now", look: "is-bad" };
 
 const NOTES = {
   rerank_unavailable: "The ranking step did not respond, so the plain search order was used.",
@@ -82,14 +106,40 @@ function outsideLink(address, label) {
   return element("a", { href: address, textContent: label, target: "_blank", rel: "noopener noreferrer" });
 }
 
-// A message's text: fenced code as blocks, the rest line by line.
+const LINKED = /^(Linked (?:page|message)): /;
+
+// A message's text: fenced code and quoted lines as blocks, the rest line by line.
 function body(text) {
   const made = element("div", { className: "body" });
   text.split(/```(?:[a-z]*\n)?/).forEach((part, index) => {
     if (index % 2) made.append(element("pre", {}, element("code", { textContent: part.trimEnd() })));
-    else if (part) made.append(inline(index ? part.replace(/^\n/, "") : part));
+    else if (part) made.append(...lines(index ? part.replace(/^\n/, "") : part));
   });
   return made;
+}
+
+function lines(text) {
+  const runs = text.match(/(?:^>.*(?:\n|$))+|(?:^(?!>).*(?:\n|$))+/gm) ?? [];
+  return runs.filter(Boolean).map((run) => (run.startsWith(">") ? quoted(run) : inline(run)));
+}
+
+function quoted(run) {
+  const text = unquoted(run).trimEnd();
+  const [mark, label] = text.match(LINKED) ?? [""];
+  return element("blockquote", {},
+    label ? element("span", { className: "linked", textContent: label }) : null,
+    inline(text.slice(mark.length)));
+}
+
+function unquoted(text) {
+  return text.replace(/^> ?/gm, "");
+}
+
+// A message on a few lines: the author's own words before what is quoted, no marks.
+function gist(text) {
+  const rows = text.split("\n");
+  const own = rows.filter((row) => !row.startsWith(">")).join("\n").trim();
+  return (own || unquoted(text)).replace(/[`*]+/g, "");
 }
 
 const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
@@ -218,9 +268,10 @@ function show(question, { answer, error }) {
   if (error) return showError(question, error);
   const outcome = OUTCOMES[answer.outcome] ?? { title: answer.outcome, look: "is-warn" };
   const parts = [prose(answer)];
-  if (answer.reason) parts.push(element("p", { className: "reason", textContent: answer.reason }));
-  if (outcome.advice) parts.push(element("p", { className: "reason", textContent: outcome.advice }));
-  if (answer.citations.length) parts.push(sources("Sources", answer.citations));
+  for (const line of [answer.reason, outcome.advice?.(answer)]) {
+    if (line) parts.push(element("p", { className: "reason" }, inline(line)));
+  }
+  if (answer.citations.length) parts.push(sources("Sources", answer.citations, answer.text));
   if (answer.unverified_sources.length) {
     parts.push(sources("Best matches, not verified", answer.unverified_sources));
   }
@@ -232,18 +283,15 @@ function show(question, { answer, error }) {
 }
 
 function showError(question, error) {
-  const limited = error.reason === "RATE_LIMITED";
-  const absent = error.reason === "WORKSPACE_NOT_FOUND" || error.reason === "NO_ACTIVE_GENERATION";
-  const title = limited
-    ? "One moment, please"
-    : absent
-      ? "Nothing is loaded yet"
-      : "Recall can not answer right now";
-  const wait = element("p", { className: "reason" });
-  const again = againButton(question);
-  const parts = [element("p", { textContent: error.message }), wait, again];
-  present(question, { title, look: limited || absent ? "is-warn" : "is-bad" }, parts);
-  if (error.retry_after_seconds) countDown(Math.ceil(error.retry_after_seconds), wait, again, limited);
+  const kind = ERRORS[error.reason] ?? OUTAGE;
+  const wait = element("p", { className: "reason", hidden: true });
+  const again = kind.mine ? null : againButton(question);
+  const message = error.message.replace(/^question: /, "");
+  present(question, kind, [element("p", {}, inline(message)), wait, again].filter(Boolean));
+  if (kind.mine) box.focus();
+  if (error.retry_after_seconds && again) {
+    countDown(Math.ceil(error.retry_after_seconds), wait, again, error.reason === "RATE_LIMITED");
+  }
 }
 
 function showStopped() {
@@ -267,6 +315,7 @@ function present(question, { title, look }, parts) {
 }
 
 function countDown(left, line, again, limited) {
+  line.hidden = false;
   const tick = () => {
     const waiting = left > 0;
     again.disabled = waiting;
@@ -291,7 +340,9 @@ function prose(answer) {
   let list = null;
   for (const block of answer.blocks) {
     const name = block.kind === "item" ? "li" : "p";
-    const line = element(name, {}, ...block.segments.map((segment) => shown(segment, answer.citations)));
+    const said = block.segments.map((segment) => segment.text ?? "").join(" ");
+    const line = element(name, {},
+      ...block.segments.map((segment) => shown(segment, answer.citations, said)));
     if (name === "p") {
       list = null;
       made.append(line);
@@ -303,13 +354,13 @@ function prose(answer) {
   return made;
 }
 
-function shown(segment, citations) {
+function shown(segment, citations, said) {
   if ("text" in segment) return inline(segment.text);
-  const chips = segment.citations.map((number) => chip(number, citations[number - 1]));
+  const chips = segment.citations.map((number) => chip(number, citations[number - 1], said));
   return element("span", { className: "chips" }, ...chips);
 }
 
-function chip(number, message) {
+function chip(number, message, said) {
   const label = `Source ${number}: ${message.author} in #${message.channel}, ${when(message)}`;
   const made = element("button", {
     type: "button",
@@ -318,25 +369,25 @@ function chip(number, message) {
     title: label,
     attributes: { "aria-label": label, "aria-haspopup": "dialog" },
   });
-  made.addEventListener("click", () => openThread(message));
+  made.addEventListener("click", () => openThread(message, said));
   return made;
 }
 
-function sources(title, messages) {
-  const rows = messages.map((message, index) => element("li", {}, sourceButton(message, index + 1)));
+function sources(title, messages, said = "") {
+  const rows = messages.map((message, index) => element("li", {}, sourceButton(message, index + 1, said)));
   const heading = element("h3", { textContent: title });
   return element("div", { className: "sources" }, heading, element("ol", {}, ...rows));
 }
 
-function sourceButton(message, number) {
+function sourceButton(message, number, said) {
   const who = element("span", { className: "who" },
     element("b", { textContent: message.author }),
     element("span", { textContent: ` in #${message.channel}, ${when(message)}` }));
-  const text = element("span", { className: "excerpt", textContent: message.text.replace(/[`*]+/g, "") });
+  const text = element("span", { className: "excerpt", textContent: gist(message.text) });
   const made = element("button", { type: "button", className: "source", attributes: { "aria-haspopup": "dialog" } },
     element("span", { className: "number", textContent: String(number) }),
     element("span", {}, who, text));
-  made.addEventListener("click", () => openThread(message));
+  made.addEventListener("click", () => openThread(message, said));
   return made;
 }
 
@@ -367,28 +418,81 @@ function meta(answer) {
 
 // ---- the thread around a message ----
 
-async function openThread(message) {
+// ``said`` is the text that cites the message; the words it took are marked.
+async function openThread(message, said) {
   const panel = byId("thread-body");
   byId("thread-title").textContent = `#${message.channel}`;
   panel.replaceChildren(element("p", { textContent: "Opening the thread…" }));
+  // The panel reaches over the place of the page's scroll bar; the page must not move for it.
+  const page = document.documentElement;
+  page.style.setProperty("--scroll-bar", `${innerWidth - page.clientWidth}px`);
   dialog.showModal();
   byId("thread-title").focus();
   try {
     const response = await fetch(`/api/thread?message_id=${encodeURIComponent(message.message_id)}`);
     const value = await response.json();
-    if (response.ok) showThread(value);
-    else panel.replaceChildren(element("p", { textContent: value.error.message }));
+    if (response.ok) showThread(value, said);
+    else panel.replaceChildren(element("p", {}, inline(value.error.message)));
   } catch {
     panel.replaceChildren(element("p", { textContent: unreachable().message }));
   }
 }
 
-function showThread({ message_id: opened, messages }) {
+function showThread({ message_id: opened, messages }, said) {
   const replies = messages.length - 1;
   const size = replies > 0 ? `, thread with ${replies} ${replies === 1 ? "reply" : "replies"}` : "";
   if (messages.length) byId("thread-title").textContent = `#${messages[0].channel}${size}`;
-  byId("thread-body").replaceChildren(...messages.map((message, index) => posted(message, index > 0, opened)));
-  document.querySelector(".message.cited")?.scrollIntoView({ block: "center" });
+  const panel = byId("thread-body");
+  panel.replaceChildren(...messages.map((message, index) => posted(message, index > 0, opened)));
+  const cited = panel.querySelector(".message.cited");
+  if (!cited) return;
+  markWords(cited.querySelector(".body"), said);
+  // Of a message taller than the panel its head: who wrote it comes first.
+  cited.scrollIntoView({ block: cited.offsetHeight < panel.clientHeight ? "center" : "start" });
+}
+
+const FEWEST_MARKED_WORDS = 3;
+
+// Marks the longest run of words that a message's element shares with a text.
+function markWords(element_, said) {
+  const walker = document.createTreeWalker(element_, NodeFilter.SHOW_TEXT);
+  const places = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    for (const found of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      places.push({ node, start: found.index, end: found.index + found[0].length, word: found[0] });
+    }
+  }
+  const { at, size } = longestRun(places.map((place) => place.word), said.match(/[\p{L}\p{N}]+/gu) ?? []);
+  if (size >= FEWEST_MARKED_WORDS) markPlaces(places.slice(at, at + size));
+}
+
+// Where the longest common run of words begins in ``told``, and its length.
+function longestRun(told, said) {
+  let best = { at: 0, size: 0 };
+  let before = new Map();
+  told.forEach((word, position) => {
+    const sizes = new Map();
+    said.forEach((other, index) => {
+      if (other !== word) return;
+      const size = (before.get(index - 1) ?? 0) + 1;
+      sizes.set(index, size);
+      if (size > best.size) best = { at: position - size + 1, size };
+    });
+    before = sizes;
+  });
+  return best;
+}
+
+function markPlaces(places) {
+  const spans = new Map();
+  for (const { node, start, end } of places) {
+    spans.set(node, { start: spans.get(node)?.start ?? start, end });
+  }
+  for (const [node, { start, end }] of spans) {
+    const rest = node.splitText(start);
+    rest.splitText(end - start);
+    rest.replaceWith(element("mark", { textContent: rest.data }));
+  }
 }
 
 function posted(message, isReply, opened) {
@@ -421,6 +525,13 @@ async function welcome() {
     byId("scope").textContent = names
       ? `Reads the public channels of ${value.workspace}: ${names}. Private channels are never read here.`
       : `${value.workspace} has no public channel, so nothing can be read here.`;
+    const first = value.channels.includes("general") ? "general" : value.channels[0];
+    byId("example-channel").textContent = `in:#${first ?? "channel"}`;
+    byId("example-day").hidden = !value.example_day;
+    byId("example-day").textContent = `after:${value.example_day}`;
+    box.placeholder = value.samples.length
+      ? value.samples[0].question
+      : `What did people say about … in #${first ?? "channel"}?`;
     byId("sample-list").replaceChildren(...value.samples.map(sample));
     byId("samples").hidden = !value.samples.length;
     result.hidden = true;
