@@ -1,7 +1,7 @@
 # Every recipe works from a clean checkout; `make help` lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup protos lint types test demo up down evals bench images verify lock release-protos
+.PHONY: help setup protos lint types test demo demo-slack demo-slack-tour up down evals bench images verify lock release-protos
 
 PYTHON ?= python3
 VENV := .venv
@@ -59,6 +59,12 @@ test: setup ## The whole test suite: real PostgreSQL, real gRPC, no network
 
 demo: setup ## Start everything, load Beacon (or EXPORT=path), show something, stay until Ctrl-C
 	@exec $(BIN)/python -m services.stack demo --export "$$EXPORT"
+
+demo-slack: setup ## Try the Slack side without a Slack account: Beacon as its workspace
+	@$(BIN)/python -m tests.demo_slack
+
+demo-slack-tour: setup ## Show it step by step: a message, its edit, its deletion
+	@$(BIN)/python -m tests.demo_slack --tour
 
 up: setup ## The same in the background (EXPORT=path too)
 	@$(BIN)/python -m services.stack up --export "$$EXPORT"
