@@ -9,6 +9,7 @@ from services.corpus import Source, slack_message_id
 from services.ingest.authors import child
 from services.ingest.directory import Directory
 from services.ingest.import_parts import RawRecord
+from services.ingest.json_lines import read_json_line
 from services.ingest.records import (
     DeletedMessage,
     IncomingMessage,
@@ -17,7 +18,6 @@ from services.ingest.records import (
     Skipped,
     SkipReason,
     decode_json,
-    read_json_line,
     read_slack_record,
 )
 from services.ingest.store import Batch

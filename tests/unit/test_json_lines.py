@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from services.corpus import Source
-from services.ingest.records import IncomingMessage, Skipped, SkipReason, read_json_line
+from services.ingest.json_lines import read_json_line
+from services.ingest.records import IncomingMessage, Skipped, SkipReason
 
 LINE = {
     "channel": "conv0",

@@ -22,6 +22,7 @@ from services.ingest.directory import (
     read_channel,
     read_person,
 )
+from services.ingest.json_lines import read_json_line
 from services.ingest.records import (
     DeletedMessage,
     IncomingMessage,
@@ -30,7 +31,6 @@ from services.ingest.records import (
     Skipped,
     SkipReason,
     decode_json,
-    read_json_line,
     read_slack_message,
 )
 
