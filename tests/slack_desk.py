@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from recall.corpus.v1 import corpus_pb2
@@ -43,7 +43,8 @@ class Harbour:
     stages: Stages
     desk: Desk
     team_id: str
-    seen: dict[str, int] = field(default_factory=dict)
+    # Of the page that shows this workspace's public channels.
+    url: str
 
     @property
     def ingest(self) -> ScriptedSlackIngest:
@@ -153,11 +154,12 @@ async def harbour(callers: Callers, *, works: bool = True) -> AsyncIterator[Harb
             Installations(stages, settings),
             Access(time.monotonic),
         )
-        demo = Demo(stages, desk.directory, "beacon", time.monotonic)
+        demo = Demo(stages, desk.directory, team.team_id, time.monotonic)
         routes = slack_routes(Door(slack.app.signing_secret, stages, time.time))
         async with serving_http(create_app(demo, routes), Listener("127.0.0.1", 0)) as port:
-            control.connect(app_url=f"http://127.0.0.1:{port}")
-            here = Harbour(control, script, stages, desk, team.team_id)
+            url = f"http://127.0.0.1:{port}"
+            control.connect(app_url=url)
+            here = Harbour(control, script, stages, desk, team.team_id, url)
             if not works:
                 yield here
                 return

@@ -6,17 +6,22 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import grpc
+import httpx
 import pytest
 
 from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
+from recall.gateway.v1 import gateway_pb2, gateway_pb2_grpc
 from recall.ingest.v1 import ingest_pb2
+from services.gateway.grpc_service import SERVICE_NAME, RecallService
 from services.gateway.slack import commands
 from services.gateway.slack.blocks import escape
 from services.gateway.slack.run_command import TOO_LATE
 from services.runtime.callers import Callers
 from services.runtime.errors import CallError
+from services.runtime.server import Servicers
 from tests.builders import instant
+from tests.conftest import Serve
 from tests.scripted_slack import JOB_STATES
 from tests.scripted_stages import failing
 from tests.slack_desk import Harbour, buttons, harbour, texts, working
@@ -296,19 +301,42 @@ async def test_a_token_is_rotated_by_whoever_is_given_the_duty(callers: Callers)
         assert rotated.token_expires_at.seconds > instant().timestamp()
 
 
-async def test_one_question_has_the_same_evidence_at_every_door(here: Harbour) -> None:
+async def test_one_question_has_the_same_evidence_and_text_at_every_door(
+    here: Harbour, serve: Serve
+) -> None:
     bot = here.control.find_installation("").bot_user_id
     question = "when is the deploy window in the harbour?"
-    await here.ask("Femi", f"ask {question}")
+    here.say("engineering", "Ines", "The deploy window moved to Thursday.")
+    told = await here.ask("Femi", f"ask {question}")
     await here.ask("Femi", question)
     here.control.post("engineering", "Femi", f"<@{bot}> {question}")
     opened = here.control.direct_channel("Femi")
     here.control.post(opened.channel_id, "Femi", question)
     await here.answered()
+    async with httpx.AsyncClient(base_url=here.url) as client:
+        headers = {"accept": "application/json"}
+        page = (await client.post("/api/ask", json={"question": question}, headers=headers)).json()
+    async with serve(recall_service(here)) as peer:
+        stub = gateway_pb2_grpc.RecallServiceStub(peer.channel())
+        reader = gateway_pb2.Reader(workspace_id=here.team_id)
+        asked = stub.Ask(gateway_pb2.AskRequest(reader=reader, question=question))
+        over_grpc = [event async for event in asked][-1].answer
     requests = here.script.answer.requests
-    assert len(requests) == 4
+    assert len(requests) == 6
     evidence = [[e.message.message_id for e in request.evidence] for request in requests]
+    assert len(evidence[0]) == 2
     assert all(found == evidence[0] for found in evidence)
     assert {request.question for request in requests} == {question}
     contexts: list[corpus_pb2.QueryContext] = here.script.retrieve.contexts
     assert all(context == contexts[0] for context in contexts)
+    assert page["text"] == over_grpc.text
+    assert texts(told).startswith(page["text"].split(" [")[0])
+
+
+def recall_service(here: Harbour) -> Servicers:
+    """The front door for callers with an identity, before the same stages."""
+    service = RecallService(here.stages, here.desk.directory)
+    return Servicers(
+        lambda server: gateway_pb2_grpc.add_RecallServiceServicer_to_server(service, server),
+        (SERVICE_NAME,),
+    )
