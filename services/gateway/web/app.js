@@ -458,6 +458,7 @@ function markWords(element_, said) {
   const walker = document.createTreeWalker(element_, NodeFilter.SHOW_TEXT);
   const places = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (node.parentElement.className === "linked") continue;
     for (const found of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
       places.push({ node, start: found.index, end: found.index + found[0].length, word: found[0] });
     }
