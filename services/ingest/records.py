@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from services.corpus import Source, content_sha256, slack_message_id
+from services.corpus import SLACK_POST_TYPE, Source, content_sha256, slack_message_id
 from services.ingest.authors import author_of, child
 from services.ingest.blocks import Json, string
 from services.ingest.directory import Directory
@@ -51,6 +51,7 @@ class SkipReason(StrEnum):
     NO_TEXT = "no_text"
     REPLY_COPY = "reply_copy"
     BOT_SWITCHED_OFF = "bot_switched_off"
+    OWN_ANSWER = "own_answer"
     MISSING_FIELD = "missing_field"
 
 
@@ -181,6 +182,8 @@ def _read_words(record: Json, ts: str, place: Place) -> IncomingMessage | Skippe
     author = author_of(record, place.directory)
     if author.is_bot and not place.index_bots:
         return Skipped(SkipReason.BOT_SWITCHED_OFF, ts=ts)
+    if author.is_bot and child(record, "metadata").get("event_type") == SLACK_POST_TYPE:
+        return Skipped(SkipReason.OWN_ANSWER, ts=ts)
     text = readable_text(_with_own_words(record), place.directory)
     stubs = sum(not file_title(file) for file in files_of(record))
     if not text:

@@ -243,6 +243,16 @@ def test_bot_messages_are_left_out_where_they_are_switched_off(record: dict[str,
     assert message(**record).is_bot
 
 
+def test_an_answer_of_recalls_own_is_no_evidence_for_the_next_one() -> None:
+    place = Place("T1", "C1", "ops", DIRECTORY)
+    answer = {"ts": TS, "bot_id": "B1", "user": "U2", "text": "It is Tuesday."}
+    marked = answer | {"metadata": {"event_type": "recall_delivery"}}
+    reading = read_slack_message(marked, place)
+    assert isinstance(reading, Skipped)
+    assert reading.reason is SkipReason.OWN_ANSWER
+    assert message(**answer | {"metadata": {"event_type": "deploy"}}).is_bot
+
+
 # Shapes
 
 

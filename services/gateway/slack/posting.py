@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.corpus import SLACK_POST_TYPE
 from services.gateway.slack.web_api import SlackBusyError, SlackClient, SlackRefusedError
 
-EVENT_TYPE = "recall_delivery"
 # Longer than this a person does not wait; the job is retried instead.
 MOST_WAIT_SECONDS = 30.0
 MOST_LOOKED_AT = 100
@@ -52,7 +52,7 @@ class Post:
     def found_again(self) -> Json:
         """The fields of a post that stands in a conversation."""
         metadata = {
-            "event_type": EVENT_TYPE,
+            "event_type": SLACK_POST_TYPE,
             "event_payload": {"delivery_id": self.delivery_id},
         }
         return {**self.body(), "metadata": metadata, **_QUIET}
