@@ -23,8 +23,8 @@ LINKED_PAGE = "Linked page"
 LINKED_MESSAGE = "Linked message"
 
 
-# event_type in the metadata of a post of Recall's own in Slack. It finds a post again after a crash,
-# and keeps an answer from becoming evidence for the next one.
+# event_type in the metadata of a post of Recall's own in Slack: finds a post again after a crash,
+# keeps an answer from becoming evidence for the next one.
 SLACK_POST_TYPE = "recall_delivery"
 
 
