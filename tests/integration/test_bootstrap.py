@@ -193,10 +193,10 @@ async def test_a_call_in_progress_survives_the_drain(callers: Callers) -> None:
 
 
 async def _idle_call(callers: Callers, options: tuple[tuple[str, int | str], ...]) -> str:
-    """A call of 35 seconds without data, over a client that pings every ten (the least allowed)."""
+    """A call of 45 seconds without data, over a client that pings every ten (the least allowed)."""
 
     async def idle(_: rerank_pb2.RerankRequest) -> rerank_pb2.RerankResponse:
-        await asyncio.sleep(35.0)
+        await asyncio.sleep(45.0)
         return rerank_pb2.RerankResponse(model="survived")
 
     server = grpc.aio.server(interceptors=[CallInterceptor(callers)], options=options)
@@ -209,7 +209,7 @@ async def _idle_call(callers: Callers, options: tuple[tuple[str, int | str], ...
         ) as channel:
             stub = rerank_pb2_grpc.RerankServiceStub(channel)
             metadata = (("authorization", f"Bearer {callers.token_of('operator')}"),)
-            reply = await stub.Rerank(rerank_pb2.RerankRequest(), timeout=60, metadata=metadata)
+            reply = await stub.Rerank(rerank_pb2.RerankRequest(), timeout=90, metadata=metadata)
             return str(reply.model)
     except grpc.aio.AioRpcError as error:
         return error.code().name
