@@ -55,7 +55,7 @@ types: setup ## mypy --strict
 verify: lint types ## Everything CI checks without running the product
 
 test: setup ## The whole test suite: real PostgreSQL, real gRPC, no network
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadfile --durations 25
 
 demo: setup ## Start everything, load Beacon (or EXPORT=path), show something, stay until Ctrl-C
 	@exec $(BIN)/python -m services.stack demo --export "$$EXPORT"
