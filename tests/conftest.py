@@ -21,7 +21,8 @@ from services.runtime.client import Peer
 from services.runtime.server import Listener, Servicers, serving
 from services.stack.postgres import EmbeddedPostgres
 
-TEMPLATE = "recall_template"
+# Each process of a parallel run has its own.
+TEMPLATE = f"recall_template_{os.getpid()}"
 
 
 def free_port() -> int:
