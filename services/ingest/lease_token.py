@@ -31,9 +31,7 @@ class Lease:
     enterprise_id: str
 
 
-async def lease_token(
-    resources: Resources, workspace_id: str, *, may_rotate: bool = True
-) -> Lease:
+async def lease_token(resources: Resources, workspace_id: str, *, may_rotate: bool = True) -> Lease:
     """The token to use now. The others keep using the old one while one caller rotates it.
 
     ``may_rotate`` is false for a caller that could not: it never gets the duty. A token that an
