@@ -9,6 +9,7 @@ from datetime import datetime
 
 from recall.error.v1 import error_pb2
 from services.corpus import Source
+from services.ingest.backfill_jobs import ask_for_listing
 from services.ingest.begin_install import INSTALLING, state_sha256
 from services.ingest.generations import create_generation, following, in_state, start_serving
 from services.ingest.import_target import Target, check_same
@@ -59,6 +60,8 @@ async def complete_install(
 ) -> str:
     """Check the state and store the installation in place of a former one; the workspace's id.
 
+    Its people and channels are listed and its history read by jobs of their own.
+
     The workspace is the one that the app had, else the one that an archive of the team made, else
     a new one. It gets a serving generation, so that the first message is found. Raises CallError
     INVALID_ARGUMENT for a state that is unknown, used or too old and for missing fields,
@@ -75,6 +78,7 @@ async def complete_install(
         check_same(Target(workspace_id, Source.SLACK, install.own_id), workspace)
         await _save(connection, workspace, install, sealed)
         await _ensure_serving(connection, workspace, resources)
+        await ask_for_listing(connection, workspace_id)
     return workspace_id
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.embedding.registry import EmbeddingSettings, read_settings
+from services.ingest.slack_settings import SlackSettings, read_slack_settings
 from services.ingest.token_cipher import is_key
 from services.runtime import db
 from services.runtime.config import Settings
@@ -25,6 +26,7 @@ class IngestConfig:
     job_max_attempts: int
     # Encrypt the tokens of installed apps; the first one writes. Empty: no app can be installed.
     token_keys: tuple[str, ...]
+    slack: SlackSettings
 
 
 def read_config(environ: Mapping[str, str]) -> IngestConfig:
@@ -47,6 +49,7 @@ def read_config(environ: Mapping[str, str]) -> IngestConfig:
         queue_url=queue_url or db.url_as_role(owner_url, db.QUEUE_ROLE),
         embedding=read_settings(settings),
         token_keys=_token_keys(settings),
+        slack=read_slack_settings(settings),
         job_max_attempts=settings.integer("RECALL_JOB_MAX_ATTEMPTS", 8, low=1, high=1000),
     )
     settings.done()

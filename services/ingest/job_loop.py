@@ -27,6 +27,11 @@ GRACE_SECONDS = 3.0
 
 DATABASE_AWAY = (psycopg.OperationalError, psycopg_pool.PoolTimeout)
 
+_SETUP_REASONS = (
+    error_pb2.ERROR_REASON_EMBEDDER_UNAVAILABLE,
+    error_pb2.ERROR_REASON_SLACK_NOT_SET_UP,
+)
+
 Handler = Callable[[Job], Awaitable[None]]
 
 log = structlog.get_logger("worker")
@@ -50,8 +55,14 @@ class JobLoop:
         self._wakeups = Wakeups()
 
     async def run(self) -> None:
-        """One slot for every kind there is a handler for, and one for the urgent kinds alone."""
-        slots = [tuple(self._handlers), tuple(set(self._handlers) & set(queue.URGENT_KINDS))]
+        """A slot for the kinds that compute, one for the urgent alone, one for those that wait.
+
+        So a page of history that waits for Slack's pace keeps no other job waiting.
+        """
+        working = [kind for kind in self._handlers if kind not in queue.WAITING_KINDS]
+        urgent = [kind for kind in self._handlers if kind in queue.URGENT_KINDS]
+        waiting = [kind for kind in self._handlers if kind in queue.WAITING_KINDS]
+        slots = (working, urgent, waiting)
         async with asyncio.TaskGroup() as group:
             for kinds in filter(None, slots):
                 group.create_task(self._run_slot(kinds))
@@ -158,7 +169,7 @@ def failure_of(error: CallError) -> Failure:
     """Whose fault a failed run was."""
     if error.code is grpc.StatusCode.UNAVAILABLE:
         return Failure.INFRASTRUCTURE
-    if error.reason == error_pb2.ERROR_REASON_EMBEDDER_UNAVAILABLE:
+    if error.reason in _SETUP_REASONS:
         return Failure.SETUP
     if error.code is grpc.StatusCode.INVALID_ARGUMENT:
         return Failure.PERMANENT

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from services.embedding.registry import Embedders
 from services.ingest.chunking import Encoder
+from services.ingest.pacing import Pace
 from services.ingest.queue import TERMS, Terms
 from services.ingest.token_cipher import TokenCipher
 from services.ingest.wakeups import Wakeups
@@ -28,3 +29,5 @@ class Resources:
     tokens: TokenCipher = field(default_factory=lambda: TokenCipher(()))
     # Gives [0, 1), so that retries do not come all at once.
     jitter: Callable[[], float] = random.random
+    # Slack's pace where a workspace sets none.
+    history_pace: Pace = field(default_factory=Pace)

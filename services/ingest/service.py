@@ -30,6 +30,7 @@ from services.ingest.purge_workspace import purge_workspace
 from services.ingest.record_command import record_command
 from services.ingest.record_event import record_event
 from services.ingest.resources import Resources
+from services.ingest.start_backfill import start_backfill
 from services.ingest.upkeep import Upkeep
 from services.ingest.watch_membership import watch_membership
 from services.runtime import call as calls
@@ -65,6 +66,19 @@ class IngestService(ingest_pb2_grpc.IngestServiceServicer):
         wanted = frozenset(request.channel_ids)
         found = await get_coverage(self._resources, request.workspace_id, caller, wanted)
         return wire.coverage(found)
+
+    async def StartBackfill(  # noqa: N802
+        self, request: ingest_pb2.StartBackfillRequest, context: Context
+    ) -> ingest_pb2.StartBackfillResponse:
+        """See the proto."""
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        channels = await start_backfill(
+            self._resources,
+            request.workspace_id,
+            request.channel_id,
+            only_recent=request.only_recent,
+        )
+        return ingest_pb2.StartBackfillResponse(channels=channels)
 
     async def RecordEvent(  # noqa: N802
         self, request: slack_pb2.RecordEventRequest, context: Context

@@ -12,13 +12,17 @@ import signal
 from functools import partial
 
 from services.ingest.assembly import open_resources
+from services.ingest.backfill import handle_backfill
 from services.ingest.config import IngestConfig, read_config
 from services.ingest.embedding import fill_vectors
 from services.ingest.event import handle_event
 from services.ingest.forget_jobs import forget_jobs
+from services.ingest.history_run import Backfill, OpenSlack
 from services.ingest.job_loop import Handler, JobLoop
+from services.ingest.open_slack import SlackDoor, open_session
 from services.ingest.purge import handle_purge
 from services.ingest.queue import Job
+from services.ingest.reconcile import reconcile
 from services.ingest.rendering import handle_rendering
 from services.ingest.resources import Resources
 from services.ingest.wakeups import listen
@@ -28,8 +32,9 @@ from services.runtime.server import exit_with_faults
 NICENESS = 10
 
 
-def handlers(resources: Resources) -> dict[str, Handler]:
+def handlers(resources: Resources, open_slack: OpenSlack) -> dict[str, Handler]:
     """The handler of each kind of job that this worker runs."""
+    backfill = Backfill(resources, open_slack)
 
     async def embedding(job: Job) -> None:
         generation_id = job.payload["generation_id"]
@@ -38,6 +43,7 @@ def handlers(resources: Resources) -> dict[str, Handler]:
     return {
         "purge": partial(handle_purge, resources),
         "event": partial(handle_event, resources),
+        "backfill": partial(handle_backfill, backfill),
         "embedding": embedding,
         "rendering": partial(handle_rendering, resources),
     }
@@ -45,15 +51,20 @@ def handlers(resources: Resources) -> dict[str, Handler]:
 
 async def work(config: IngestConfig) -> None:
     """Run jobs until SIGTERM or SIGINT."""
-    async with open_resources(config) as resources:
+    async with open_resources(config) as resources, open_session() as session:
+        door = SlackDoor(resources, config.slack, session)
         jobs = JobLoop(
-            resources.queue_pool, handlers(resources), resources.jitter, resources.job_terms
+            resources.queue_pool,
+            handlers(resources, door.open),
+            resources.jitter,
+            resources.job_terms,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, jobs.stop)
         beside = (
             asyncio.create_task(listen(config.queue_url, jobs.wake)),
             asyncio.create_task(forget_jobs(resources.queue_pool)),
+            asyncio.create_task(reconcile(resources)),
         )
         try:
             await jobs.run()

@@ -1,6 +1,7 @@
 """Fixtures that several integration tests share."""
 
 from tests.integration.app_fixtures import app
+from tests.integration.history_fixtures import reader
 from tests.integration.ingest_fixtures import (
     embedders,
     encoder,
@@ -10,4 +11,4 @@ from tests.integration.ingest_fixtures import (
     upkeep,
 )
 
-__all__ = ["app", "embedders", "encoder", "ingest", "resources", "rows", "upkeep"]
+__all__ = ["app", "embedders", "encoder", "ingest", "reader", "resources", "rows", "upkeep"]

@@ -164,9 +164,11 @@ CREATE TABLE thread_history (
     latest_reply_ts text NOT NULL DEFAULT '',
     reply_count integer NOT NULL DEFAULT 0,
     cursor text NOT NULL DEFAULT '',
+    -- Bounds what is read below once a cursor was lost.
+    oldest_ts text NOT NULL DEFAULT '',
     read_up_to_ts text NOT NULL DEFAULT '',
-    -- How often it was read to its end.
-    times_read integer NOT NULL DEFAULT 0,
+    -- Asked for by a repeated pass: stored replies that Slack shows no more were deleted.
+    is_again boolean NOT NULL DEFAULT false,
     -- When it had its last turn; null again when it is to be read again.
     read_at timestamptz,
     attempts integer NOT NULL DEFAULT 0,

@@ -121,8 +121,9 @@ UPDATE jobs SET
     state = CASE WHEN wanted_again THEN 'ready' ELSE 'done' END,
     finished_at = CASE WHEN wanted_again THEN NULL ELSE now() END,
     turn = CASE WHEN wanted_again THEN next_turn(workspace_id, kind) ELSE turn END,
+    -- Whoever wants it again may have said when.
+    run_at = CASE WHEN wanted_again THEN greatest(run_at, now()) ELSE now() END,
     wanted_again = false,
-    run_at = now(),
     attempts = 0,
     last_error = '',
     lapses = 0,
