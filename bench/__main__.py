@@ -6,13 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from bench.ack import acknowledgement
 from bench.job_queue import job_queue
 from bench.memory import ImportFailedError, import_memory
 from services.runtime.config import ConfigError
 from services.stack.stack import StackError
+from tests.slack_stack import NotInstalledError
 
 PORT_BASE = 7700
 QUICK_MEGABYTES = (20, 60)
+QUICK_SECONDS = 15.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.measurement == "queue":
             within = job_queue(options.port_base, _say)
+        elif options.measurement == "ack":
+            within = acknowledgement(options.seconds, options.port_base, _say)
         else:
             within = import_memory(options.megabytes, options.port_base, _say)
-    except (StackError, ConfigError, ImportFailedError) as error:
+    except (StackError, ConfigError, ImportFailedError, NotInstalledError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0 if within else 1
@@ -56,7 +61,11 @@ def parser() -> argparse.ArgumentParser:
     queue = measurements.add_parser(
         "queue", help="claims among 100,000 ready jobs, and how soon a recorded job starts"
     )
-    for each in (memory, queue):
+    ack = measurements.add_parser(
+        "ack", help="acknowledgement of 100 signed events a second, and that none is lost"
+    )
+    ack.add_argument("--seconds", type=float, default=QUICK_SECONDS, help="how long (default: 15)")
+    for each in (memory, queue, ack):
         each.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
     return command
 
