@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.ingest.blocks import Json, string
@@ -53,12 +53,6 @@ def roots_of(rows: Iterable[Json]) -> list[Root]:
 def without_root(rows: Iterable[Json], root_ts: str) -> list[Json]:
     """The replies of a page of a thread."""
     return [row for row in rows if exact_ts(row.get("ts")) != root_ts]
-
-
-def not_shown(stored: Iterable[tuple[str, str]], shown: Sequence[str]) -> list[tuple[str, str]]:
-    """Stored messages, as (id, ts), that are missing among the ts shown."""
-    known = set(shown)
-    return [(message_id, ts) for message_id, ts in stored if ts not in known]
 
 
 def _count(value: object) -> int:

@@ -18,6 +18,7 @@ import structlog
 from services.ingest.build_generation import fill_generation
 from services.ingest.clear_generation import clear_generation
 from services.ingest.generations import read_generations
+from services.ingest.reconcile import reconcile_after_restart
 from services.ingest.resources import Resources
 from services.ingest.retention import apply_settings, apply_settings_of
 from services.ingest.workspaces import Workspace, all_workspaces
@@ -40,6 +41,8 @@ class Upkeep:
     def resume(self) -> None:
         """Take up what an earlier process left, as soon as the database answers."""
         self._start(("", "resume"), self._resume_all)
+        # Events that nobody took while no process ran are found by reading again.
+        self._start(("", "history"), lambda: reconcile_after_restart(self._resources))
 
     def keep_daily(self) -> None:
         """Delete what is kept no longer, now and every day."""
