@@ -32,7 +32,7 @@ MIN_COSINE = 0.41
 MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
 MIN_COVERAGE_WITHOUT_VECTORS = 0.5
 # Of a message that shares little of the wording of a question for a detail.
-SURE_COSINE = 0.6
+SURE_COSINE = 0.45
 # A message is about the question's matter when it has this share of its rarity-weighted stems.
 ABOUT_OVERLAP = 0.3
 # How many of the best candidates are looked at for the wanted detail and for open ends, and for
@@ -45,6 +45,12 @@ TOO_WEAK = "No message found is close enough to the question."
 NOT_DECIDED = "The messages discuss this, but none states a decision."
 NOT_COVERED = "No message found covers the words of the question."
 NO_DETAIL = "The messages are about this, but none states the detail that was asked for."
+
+
+def is_about(one: Scored) -> bool:
+    """Whether a message is about the question: by its words, its thread's root included, or by its
+    meaning. A third of what people ask shares no word with what answers it."""
+    return one.features["told"] >= ABOUT_OVERLAP or one.features["cosine"] >= MIN_COSINE
 
 
 def covering(question: Question, candidates: Sequence[Scored]) -> list[Scored]:

@@ -15,26 +15,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.answer import extractive_windows, wording
-from services.answer.answerability import ABOUT_OVERLAP, covering, reason_to_abstain
+from services.answer.answerability import (
+    ABOUT_OVERLAP,
+    covering,
+    is_about,
+    reason_to_abstain,
+)
 from services.answer.evidence import Evidence
 from services.answer.excerpts import excerpt, statement
 from services.answer.not_enough import SENTENCE
 from services.answer.prompt import MAX_EVIDENCE, MAX_TEXT_CHARACTERS
 from services.answer.question import Question, understand
-from services.answer.selection import Scored, holds_wanted, scored
-from services.answer.sentences import stems
+from services.answer.selection import Scored, scored
 from services.answer.supersession import successors
 from services.answer.writer import DecisionsDraft, Draft
 from services.corpus import Message
 
 MAX_STATEMENTS = 3
 # A further message is stated too when it is about the question and scores at most this much less
-# than the best; one that corrects, or covers words of the question that no stated message has, at
-# most the second. Fitted on the development split of Beacon.
-STATEMENT_MARGIN = 0.7
-NEWS_MARGIN = 2.0
-# Share of the question's stems that is news.
-NEWS_SHARE = 0.3
+# than the best. Fitted on the development split of Beacon.
+STATEMENT_MARGIN = 2.0
 
 
 def write_answer(question_text: str, evidence: Sequence[Evidence]) -> Draft:
@@ -76,38 +76,16 @@ def _latest(message_id: str, replaced: dict[str, str]) -> str:
 
 def _statements(question: Question, candidates: Sequence[Scored]) -> list[str]:
     chosen = _with_its_question(candidates[0], candidates)
-    for one in candidates:
-        if len(chosen) < MAX_STATEMENTS and one not in chosen and _adds(question, one, chosen):
-            chosen.append(one)
+    floor = candidates[0].score - STATEMENT_MARGIN
+    further = [one for one in candidates if one.score >= floor and is_about(one)]
+    chosen += [one for one in further if one not in chosen]
+    chosen = chosen[:MAX_STATEMENTS]
     if all(_only_asks(one) for one in chosen):
         chosen += _reply_to(chosen[0], candidates)
     ordered = _questions_before_replies(chosen)
     return [
         statement(one.evidence.message, excerpt(one.evidence.message, question)) for one in ordered
     ]
-
-
-def _adds(question: Question, one: Scored, chosen: Sequence[Scored]) -> bool:
-    """Whether a further message earns its place beside the chosen ones, best first."""
-    behind = chosen[0].score - one.score
-    if one.features["told"] < ABOUT_OVERLAP or behind > NEWS_MARGIN:
-        return False
-    return (
-        behind <= STATEMENT_MARGIN or _corrects(one, chosen[0]) or _has_news(question, one, chosen)
-    )
-
-
-def _corrects(one: Scored, best: Scored) -> bool:
-    message = one.evidence.message
-    is_later = message.posted_at > best.evidence.message.posted_at
-    return is_later and wording.is_correction(message.text)
-
-
-def _has_news(question: Question, one: Scored, chosen: Sequence[Scored]) -> bool:
-    stated = stems(" ".join(other.evidence.message.text for other in chosen))
-    news = (question.stems & stems(one.evidence.message.text)) - stated
-    has_wanted = holds_wanted(question, one.evidence.message.text)
-    return has_wanted and len(news) >= NEWS_SHARE * len(question.stems)
 
 
 def _reply_to(asking: Scored, candidates: Sequence[Scored]) -> list[Scored]:
@@ -122,8 +100,8 @@ def _with_its_question(best: Scored, candidates: Sequence[Scored]) -> list[Score
     """The best message, with the question that its thread begins with."""
     root_id = best.evidence.message.thread_root_id
     for one in candidates:
-        is_about = one.features["overlap"] >= ABOUT_OVERLAP
-        if one.message_id == root_id and one is not best and is_about and _only_asks(one):
+        asked_it = one.features["overlap"] >= ABOUT_OVERLAP
+        if one.message_id == root_id and one is not best and asked_it and _only_asks(one):
             return [best, one]
     return [best]
 

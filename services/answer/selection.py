@@ -143,21 +143,21 @@ def _length(_: _Set, item: Evidence) -> float:
 
 
 FEATURES: dict[str, tuple[Feature, float]] = {
-    "cosine": (_cosine, 4.8),
-    "coverage": (_coverage, 0.7),
-    "overlap": (_overlap, 1.6),
+    "cosine": (_cosine, 3.8),
+    "coverage": (_coverage, 0.3),
+    "overlap": (_overlap, 0.8),
     # Not ranked by; what an answer must cover is judged by it.
     "told": (_told, 0.0),
-    "fused": (_fused, 2.5),
+    "fused": (_fused, 2.0),
     "reranked": (_reranked, 4.0),
-    "both_arms": (_both_arms, 0.1),
-    "has_wanted": (_has_wanted, 1.5),
+    "both_arms": (_both_arms, 0.3),
+    "has_wanted": (_has_wanted, 1.0),
     "asks": (_asks, -0.3),
-    "bot": (_bot, -1.6),
-    "by_named_person": (_by_named_person, 0.9),
-    "answers_root": (_answers_root, 2.1),
+    "bot": (_bot, -1.4),
+    "by_named_person": (_by_named_person, 0.8),
+    "answers_root": (_answers_root, 2.0),
     "too_short": (_too_short, -1.0),
-    "length": (_length, -0.7),
+    "length": (_length, -0.8),
 }
 
 
