@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.ingest.blocks import Json
 from services.ingest.history_pages import (
     Root,
     highest,
@@ -29,7 +30,7 @@ def test_a_bound_is_reached_at_itself_and_an_absent_one_never() -> None:
 
 
 def test_roots_tell_of_their_replies_and_shown_replies_are_no_roots() -> None:
-    rows = [
+    rows: list[Json] = [
         {"ts": "5.000100", "thread_ts": "1.000100", "subtype": "thread_broadcast"},
         {"ts": "4.000100"},
         {"ts": "3.0001", "thread_ts": "3.0001", "reply_count": 2, "latest_reply": "9.000100"},
@@ -46,5 +47,5 @@ def test_roots_tell_of_their_replies_and_shown_replies_are_no_roots() -> None:
 
 
 def test_a_page_of_a_thread_is_taken_without_its_root() -> None:
-    rows = [{"ts": "1.0001"}, {"ts": "2.000100"}]
+    rows: list[Json] = [{"ts": "1.0001"}, {"ts": "2.000100"}]
     assert without_root(rows, "1.000100") == [{"ts": "2.000100"}]
