@@ -13,6 +13,11 @@ from services.ingest.generations import (
     in_state,
     read_generations,
 )
+from services.ingest.history_coverage import (
+    ChannelHistory,
+    estimate_seconds_left,
+    read_channel_histories,
+)
 from services.ingest.resources import Resources
 from services.ingest.workspaces import Workspace, read_workspace
 from services.runtime import db, sql
@@ -31,6 +36,8 @@ class ChannelCoverage:
     messages: int
     oldest_at: datetime | None
     newest_at: datetime | None
+    # None for a channel that was only imported.
+    history: ChannelHistory | None
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Coverage:
     counts: ChunkCounts
     embedding_job_state: str
     embedding_job_error: str
+    # Until history and replies are read; None when nothing is left or nothing can be told.
+    seconds_left: float | None
 
 
 async def get_coverage(
@@ -56,15 +65,23 @@ async def get_coverage(
     async with db.reading(resources.pool, workspace_id) as connection:
         workspace = await read_workspace(connection, workspace_id)
         rows = await db.fetch_all(connection, _MESSAGES["coverage"], key)
+        histories = await read_channel_histories(connection, workspace_id)
         channels = [
-            ChannelCoverage(*row)
+            ChannelCoverage(row[0], row[1], row[2], row[3], row[4], histories.get(row[0]))
             for row in rows
             if caller.may_read_channel(row[0]) and (not wanted or row[0] in wanted)
         ]
         serving = in_state(await read_generations(connection, workspace_id), "active")
         counts = await _count(connection, serving, channels)
         job = await _embedding_job(connection, serving)
-    return Coverage(workspace, channels, serving, counts, job[0], job[1])
+        seconds_left = await estimate_seconds_left(
+            connection,
+            workspace_id,
+            resources.history_pace,
+            histories,
+            [channel.channel_id for channel in channels],
+        )
+    return Coverage(workspace, channels, serving, counts, job[0], job[1], seconds_left)
 
 
 async def _count(

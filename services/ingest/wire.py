@@ -10,6 +10,7 @@ from recall.ingest.v1 import ingest_pb2
 from services.corpus import source_from_proto, source_to_proto, timestamp
 from services.ingest.generations import ChunkCounts, Generation
 from services.ingest.get_coverage import ChannelCoverage, Coverage
+from services.ingest.history_coverage import ChannelHistory
 from services.ingest.import_parts import Entries, Header, LeftOut, Part, Records
 from services.ingest.listing import ChannelRow, DirectoryFile
 from services.ingest.tally import Report, Tally
@@ -125,17 +126,32 @@ def coverage(found: Coverage) -> ingest_pb2.GetCoverageResponse:
         embedding_job_error=found.embedding_job_error,
         embedder=serving.embedder if serving else "",
         source=source_to_proto(found.workspace.source),
+        seconds_left=found.seconds_left,
     )
 
 
 def _channel_coverage(channel: ChannelCoverage) -> ingest_pb2.ChannelCoverage:
     oldest: Timestamp | None = timestamp(channel.oldest_at)
-    return ingest_pb2.ChannelCoverage(
+    shown = ingest_pb2.ChannelCoverage(
         channel_id=channel.channel_id,
         channel_name=channel.name,
         messages=channel.messages,
         oldest_at=oldest,
         newest_at=timestamp(channel.newest_at),
+    )
+    if channel.history is not None:
+        shown.MergeFrom(_channel_history(channel.history))
+    return shown
+
+
+def _channel_history(history: ChannelHistory) -> ingest_pb2.ChannelCoverage:
+    return ingest_pb2.ChannelCoverage(
+        history_state=history.state,
+        read_down_to=timestamp(history.read_down_to),
+        completed_at=timestamp(history.completed_at),
+        history_error=history.error,
+        threads_waiting=history.threads_waiting,
+        threads_failed=history.threads_failed,
     )
 
 
