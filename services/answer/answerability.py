@@ -10,9 +10,8 @@ thresholds:
   passes without it;
 - without vectors, the share of the question's rare wording in the best message.
 
-A question for one detail (who, when, how much, what is) is only answered by messages that cover
-its rare wording, their thread's root included, or whose cosine leaves no doubt: most
-messages that are merely near its topic do not hold the detail.
+A question for one detail (who, when, how much, what is) is only answered by messages that are
+about it: by its rare wording, their thread's root included, or by meaning.
 
 The thresholds were fitted on the development split of Beacon with the local embedder and only
 there; ``docs/answering.md`` gives the figures. A cosine of another embedder is on another scale.
@@ -31,8 +30,6 @@ MIN_RERANK_SCORE = 1.5
 MIN_COSINE = 0.41
 MIN_COVERAGE_INSTEAD_OF_COSINE = 0.8
 MIN_COVERAGE_WITHOUT_VECTORS = 0.5
-# Of a message that shares little of the wording of a question for a detail.
-SURE_COSINE = 0.45
 # A message is about the question's matter when it has this share of its rarity-weighted stems.
 ABOUT_OVERLAP = 0.3
 # How many of the best candidates are looked at for the wanted detail and for open ends, and for
@@ -59,11 +56,7 @@ def covering(question: Question, candidates: Sequence[Scored]) -> list[Scored]:
 
 
 def _covers(one: Scored) -> bool:
-    return (
-        _is_reranked(one)
-        or one.features["told"] >= ABOUT_OVERLAP
-        or one.features["cosine"] >= SURE_COSINE
-    )
+    return _is_reranked(one) or is_about(one)
 
 
 def reason_to_abstain(question: Question, candidates: Sequence[Scored]) -> str:
