@@ -144,7 +144,8 @@ def _add_window(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _add_operating(commands: Commands) -> None:
-    status = commands.add_parser("status", help="show stages and workspaces")
+    status = commands.add_parser("status", help="show stages and workspaces, or channels")
+    status.add_argument("--workspace", help="show how far each of its channels is read")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=run_status)
     generations = commands.add_parser("generations", help="list, build or promote an index")

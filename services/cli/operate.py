@@ -8,6 +8,7 @@ import json
 from recall.gateway.v1 import gateway_pb2
 from recall.ingest.v1 import ingest_pb2
 from services.cli import as_json, render
+from services.cli.channel_status import run_channel_status
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
 from services.cli.terminal import show
 
@@ -17,7 +18,9 @@ BUILD_SECONDS = 3600.0
 
 
 async def run_status(options: argparse.Namespace, stack: Stack) -> int:
-    """Stages and workspaces; 1 when a stage is down."""
+    """Stages and workspaces, 1 when a stage is down; or the channels of one workspace."""
+    if options.workspace:
+        return await run_channel_status(options, stack)
     request = gateway_pb2.GetStatusRequest()
     reply = await stack.gateway.GetStatus(request, timeout=STATUS_SECONDS)
     if options.json:

@@ -120,3 +120,14 @@ def test_status_shows_every_stage_and_the_workspace(beacon: Running) -> None:
     beacon_row = next(w for w in result.json["workspaces"] if w["workspace_id"] == "beacon")
     assert beacon_row["chunks_without_vector"] == 0
     assert beacon_row["messages"] == 811
+
+
+def test_status_of_a_workspace_shows_its_channels(beacon: Running) -> None:
+    result = beacon.recall("status", "--workspace", "beacon", "--json")
+    found = result.json
+    assert found["seconds_left"] is None
+    assert sum(channel["messages"] for channel in found["channels"]) > 0
+    assert {channel["history"] for channel in found["channels"]} == {""}
+    shown = beacon.recall("status", "--workspace", "beacon")
+    assert shown.status == 0
+    assert "imported" in shown.output
