@@ -27,6 +27,7 @@ OWNER = "recall"
 DATABASE = "recall"
 START_SECONDS = 30
 STOP_SECONDS = 30
+REMAINS_SECONDS = 10
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _NOBODY = 65534
 
@@ -126,7 +127,23 @@ class EmbeddedPostgres:
         )
         wait = ("-w", "-t", str(START_SECONDS), "start")
         self._give_away()
-        _run((*self._runner(), *command, *wait), f"PostgreSQL did not start; {log} says why")
+        self._insist(
+            (*self._runner(), *command, *wait), f"PostgreSQL did not start; {log} says why"
+        )
+
+    def _insist(self, command: Sequence[str], problem: str) -> None:
+        """Start the server. One that was killed leaves a lock until its last process has ended."""
+        was_killed = (self.data / "postmaster.pid").exists()
+        deadline = time.monotonic() + (REMAINS_SECONDS if was_killed else 0)
+        while True:
+            try:
+                _run(command, problem)
+            except PostgresError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def _create_database(self) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:

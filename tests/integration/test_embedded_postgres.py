@@ -1,0 +1,40 @@
+"""The embedded server after a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psycopg
+
+from services.stack.postgres import EmbeddedPostgres
+from tests.conftest import free_port
+
+# The server only notices its end between statements.
+BUSY = """
+DO $$ BEGIN
+    WHILE clock_timestamp() < now() + interval '2 seconds' LOOP END LOOP;
+END $$"""
+
+
+def test_a_killed_server_starts_again_while_its_last_process_still_works(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path, free_port(), durable=False)
+    url = server.start()
+    try:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        busy = psycopg.connect(url, autocommit=True)
+        busy.pgconn.send_query(BUSY.encode())
+        pid = server.running_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        while server.running_pid() is not None:
+            time.sleep(0.01)
+        server.start()
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
+        busy.close()
+    finally:
+        server.stop()
