@@ -109,6 +109,21 @@ class EmbeddedPostgres:
         )
 
     def _launch(self) -> None:
+        """Start. One that was killed keeps its port and lock until its last process has ended."""
+        was_killed = (self.data / "postmaster.pid").exists()
+        deadline = time.monotonic() + (REMAINS_SECONDS if was_killed else 0)
+        self._give_away()
+        while True:
+            try:
+                self._launch_once()
+            except PostgresError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def _launch_once(self) -> None:
         if not _port_is_free(self.port):
             raise PostgresError(
                 f"Port {self.port} is taken, PostgreSQL can not listen on it. Stop what uses it, "
@@ -116,34 +131,10 @@ class EmbeddedPostgres:
             )
         log = self.folder / "postgres.log"
         settings = f"{_SETTINGS} -p {self.port}" + ("" if self.durable else " -c fsync=off")
-        command = (
-            str(_binaries() / "pg_ctl"),
-            "-D",
-            str(self.data),
-            "-o",
-            settings,
-            "-l",
-            str(log),
-        )
+        server = ("-D", str(self.data), "-o", settings, "-l", str(log))
         wait = ("-w", "-t", str(START_SECONDS), "start")
-        self._give_away()
-        self._insist(
-            (*self._runner(), *command, *wait), f"PostgreSQL did not start; {log} says why"
-        )
-
-    def _insist(self, command: Sequence[str], problem: str) -> None:
-        """Start the server. One that was killed leaves a lock until its last process has ended."""
-        was_killed = (self.data / "postmaster.pid").exists()
-        deadline = time.monotonic() + (REMAINS_SECONDS if was_killed else 0)
-        while True:
-            try:
-                _run(command, problem)
-            except PostgresError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
+        command = (*self._runner(), str(_binaries() / "pg_ctl"), *server, *wait)
+        _run(command, f"PostgreSQL did not start; {log} says why")
 
     def _create_database(self) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
