@@ -22,6 +22,8 @@ from services.runtime import db
 
 # Then other workspaces have their turn.
 PAGES_A_RUN = 10
+# What is not due yet is not looked at again sooner.
+LOOK_SECONDS = 1.0
 
 _NOW = b"SELECT coalesce(%(now)s::timestamptz, now())"
 
@@ -57,7 +59,7 @@ async def _next_step(rows: Rows) -> Step | Later | None:
     due = await _due(rows)
     if not due:
         seconds = await rows.threads.seconds_to_next()
-        return None if seconds is None else Later(seconds, READING)
+        return None if seconds is None else Later(max(LOOK_SECONDS, seconds), READING)
     waits = {method: await rows.slots.wait_seconds(method) for method in due}
     method = min(waits, key=lambda name: waits[name])
     wait_seconds = await rows.slots.reserve(method, PATIENCE_SECONDS)

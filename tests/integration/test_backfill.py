@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
+from services.corpus import slack_message_id
 from tests.integration.history_fixtures import HISTORY, REPLIES, Reader
+from tests.waiting import until
 
 
 async def test_every_message_and_reply_of_every_channel_is_stored_once(reader: Reader) -> None:
@@ -258,3 +261,74 @@ async def test_what_a_purge_holds_back_is_not_read_again(reader: Reader) -> None
     await reader.take_up(channel)
     await reader.work()
     assert reader.stored() == [new]
+
+
+async def test_an_older_page_does_not_bring_a_deleted_message_back(reader: Reader) -> None:
+    channel = reader.channel("engineering")
+    messages = reader.fill("engineering", 20)
+    reader.rows.execute(
+        "INSERT INTO tombstones (workspace_id, message_id) VALUES ('W', %s)",
+        slack_message_id(reader.team_id, channel, messages[17]),
+    )
+    await reader.list_all()
+    await reader.work()
+    assert reader.stored() == sorted(set(messages) - {messages[17]})
+
+
+async def test_a_channel_that_is_being_purged_is_not_read(reader: Reader) -> None:
+    channel = reader.channel("engineering")
+    messages = reader.fill("engineering", 40)
+    await reader.list_all()
+    await reader.work(end=reader.clock.now + 10)
+    assert len(reader.stored()) == 15
+    reader.rows.execute(
+        "INSERT INTO purge_reports (workspace_id, purge_id, scope, channel_id) "
+        "VALUES ('W', 'p', 'channel', %s)",
+        channel,
+    )
+    await reader.work(end=reader.clock.now + 300)
+    assert len(reader.stored()) == 15
+    assert len(reader.control.calls(HISTORY)) == 1
+    reader.rows.execute("UPDATE purge_reports SET finished_at = now()")
+    await reader.list_all()
+    await reader.work()
+    assert reader.stored() == sorted(messages)
+
+
+async def test_the_end_of_an_installation_ends_the_reading(reader: Reader) -> None:
+    reader.channel("engineering")
+    reader.fill("engineering", 40)
+    await reader.list_all()
+    await reader.work(end=reader.clock.now + 10)
+    reader.rows.execute("DELETE FROM jobs")
+    await reader.work()
+    assert len(reader.control.calls(HISTORY)) == 1
+
+
+async def test_what_the_app_itself_said_is_not_stored_but_the_answers_to_it_are(
+    reader: Reader,
+) -> None:
+    reader.channel("engineering")
+    bot = reader.installation.bot_user_id
+    root = reader.control.post(
+        "engineering", bot, "An answer.", ts=reader.ts(5_000), silent=True
+    ).ts
+    reply = reader.post("engineering", "Thanks, but it was Tuesday.", 4_000, thread=root)
+    await reader.list_all()
+    await reader.work()
+    assert reader.stored() == [reply]
+
+
+async def test_a_page_that_comes_when_its_purge_has_begun_is_dropped(reader: Reader) -> None:
+    reader.channel("engineering")
+    reader.fill("engineering", 5)
+    reader.control.add_fault(HISTORY, "slow", seconds=0.5)
+    await reader.list_all()
+    working = asyncio.create_task(reader.work())
+    await until(lambda: bool(reader.control.calls(HISTORY)))
+    reader.rows.execute(
+        "INSERT INTO purge_reports (workspace_id, purge_id, scope) VALUES ('W', 'p', 'workspace')"
+    )
+    await working
+    assert reader.stored() == []
+    assert len(reader.control.calls(HISTORY)) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from recall.error.v1 import error_pb2
 from services.ingest import queue
+from services.ingest.backfill_jobs import come_back
 from services.ingest.backoff import NextRun
 from services.ingest.job_loop import Handler, JobLoop
 from services.ingest.migrate import migrate, read_migrations
@@ -675,3 +676,49 @@ async def test_the_loop_goes_on_after_the_database_was_away(tmp_path: Path) -> N
 def outcome(url: str) -> Any:
     with psycopg.connect(url) as connection:
         return connection.execute("SELECT state, domain FROM jobs, workspaces").fetchone()
+
+
+async def test_a_page_of_history_that_waits_for_its_slot_keeps_no_other_job_waiting(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    waiting, embedded = asyncio.Event(), asyncio.Event()
+
+    async def backfill(job: Job) -> None:
+        waiting.set()
+        await embedded.wait()
+
+    async def embedding(job: Job) -> None:
+        embedded.set()
+
+    async with running(queue_pool, {"backfill": backfill, "embedding": embedding}):
+        await enqueue("backfill")
+        async with asyncio.timeout(30):
+            await waiting.wait()
+            await enqueue("embedding")
+            await embedded.wait()
+
+
+async def test_a_job_that_comes_back_later_is_not_claimed_before(
+    enqueue: Enqueue, queue_pool: db.Pool, ingest_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("backfill")
+    job = await claimed(queue_pool)
+    async with db.writing(ingest_pool, job.workspace_id) as connection:
+        await come_back(connection, job, 3600, {"cursor": "x"})
+    assert await queue.complete(queue_pool, job)
+    assert await queue.claim(queue_pool) == []
+    query(b"UPDATE jobs SET run_at = now()")
+    assert (await claimed(queue_pool)).payload == {"cursor": "x"}
+
+
+async def test_a_job_that_comes_back_begins_anew_when_it_was_asked_for_meanwhile(
+    enqueue: Enqueue, queue_pool: db.Pool, ingest_pool: db.Pool, query: Query
+) -> None:
+    await enqueue("backfill")
+    job = await claimed(queue_pool)
+    await enqueue("backfill")
+    async with db.writing(ingest_pool, job.workspace_id) as connection:
+        await come_back(connection, job, 3600, {"cursor": "x"})
+    await queue.complete(queue_pool, job)
+    query(b"UPDATE jobs SET run_at = now()")
+    assert "cursor" not in (await claimed(queue_pool)).payload

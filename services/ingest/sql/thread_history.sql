@@ -18,10 +18,11 @@ ORDER BY t.read_at NULLS FIRST, t.root_ts DESC
 LIMIT 1
 
 -- name: seconds_to_next
--- Channels at rest are due by their reconciliation, and somebody asks for that.
+-- Channels at rest are due by their reconciliation, and somebody asks for that. One that is being
+-- purged is not due again.
 SELECT extract(epoch FROM min(due.next_at) - coalesce(%(now)s::timestamptz, now()))::float8
 FROM (
-    SELECT h.next_at
+    SELECT h.channel_id, h.next_at
     FROM channel_history AS h
     WHERE h.workspace_id = %(workspace_id)s
         AND h.next_at < 'infinity'
@@ -30,7 +31,7 @@ FROM (
             OR (h.state = 'complete' AND h.open_pass <> '')
         )
     UNION ALL
-    SELECT t.next_at
+    SELECT t.channel_id, t.next_at
     FROM thread_history AS t
     INNER JOIN channel_history AS h
         ON h.workspace_id = t.workspace_id AND h.channel_id = t.channel_id
@@ -39,6 +40,12 @@ FROM (
         AND h.state <> 'left'
         AND h.next_at < 'infinity'
 ) AS due
+WHERE NOT EXISTS (
+    SELECT FROM purge_reports AS p
+    WHERE p.workspace_id = %(workspace_id)s
+        AND p.channel_id IN ('', due.channel_id)
+        AND p.finished_at IS NULL
+)
 
 -- name: expect
 -- A thread that is being read stays where it is: its end holds the new replies too.
