@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 
 from services.ingest.queue import Job, NewJob, enqueue
 from services.runtime import db, sql
@@ -26,6 +27,16 @@ async def ask_for_listing(connection: db.Connection, workspace_id: str) -> None:
     Call it last in the transaction, as every request for a job.
     """
     await _ask_now(connection, workspace_id, NewJob("backfill", "workspace", LISTING))
+
+
+async def ask_for_listing_if_due(
+    connection: db.Connection, workspace_id: str, minutes: int, now: datetime | None
+) -> None:
+    """Ask for a listing, unless one is under way or ended in the last minutes."""
+    parameters = {"workspace_id": workspace_id, "minutes": minutes, "now": now}
+    row = await db.fetch_one(connection, _STATEMENTS["is_listing_due"], parameters)
+    if row and row[0]:
+        await ask_for_listing(connection, workspace_id)
 
 
 async def ask_for_reading(connection: db.Connection, workspace_id: str) -> None:

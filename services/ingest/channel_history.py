@@ -14,7 +14,8 @@ from services.ingest.kept_after import read_kept_after
 from services.ingest.pacing import HISTORY
 from services.runtime import db, sql
 
-# How far back a complete channel is read again: what is older and was missed stays missed.
+# How far back a complete channel is read again, and further where nobody looked for longer than
+# that. An edit or deletion of an older message that no event told of stays unknown.
 RECENT_DAYS = 7
 RECONCILE_HOURS = 24
 # Processes may restart, and connections break, more often than Slack's pace allows to look again.

@@ -13,7 +13,11 @@ from collections.abc import Coroutine
 import psycopg
 import psycopg_pool
 
-from services.ingest.backfill_jobs import ask_for_listing, ask_for_reading
+from services.ingest.backfill_jobs import (
+    ask_for_listing,
+    ask_for_listing_if_due,
+    ask_for_reading,
+)
 from services.ingest.channel_history import (
     RECONCILE_GAP_MINUTES,
     RECONCILE_HOURS,
@@ -37,22 +41,25 @@ async def reconcile(resources: Resources) -> None:
 
 
 async def reconcile_after_restart(resources: Resources, now: Clock = database_clock) -> None:
-    """Events may have been missed: every complete channel is due, and a listing.
-
-    Neither is due within ten minutes of the last.
-    """
-    instant = now()
+    """Events may have been missed: what they told of is looked for."""
     async with db.across_tenants(resources.queue_pool) as connection:
-        rows = await db.fetch_all(
-            connection,
-            _STATEMENTS["installed"],
-            {"now": instant, "minutes": RECONCILE_GAP_MINUTES},
-        )
-    for workspace_id, is_listing_due in rows:
+        rows = await db.fetch_all(connection, _STATEMENTS["installed"], {})
+    for (workspace_id,) in rows:
         async with db.writing(resources.pool, workspace_id) as connection:
-            await Channels(connection, workspace_id, instant).reconcile_soon()
-            if is_listing_due:
-                await ask_for_listing(connection, workspace_id)
+            await look_for_what_was_missed(Channels(connection, workspace_id, now()))
+
+
+async def look_for_what_was_missed(channels: Channels) -> int:
+    """Have every complete channel read again, and list the channels; how many are known.
+
+    A channel is not read again within ten minutes of the last time but then, nor listed twice.
+    """
+    count = await channels.reconcile_soon()
+    await ask_for_listing_if_due(
+        channels.connection, channels.workspace_id, RECONCILE_GAP_MINUTES, channels.now
+    )
+    await ask_for_reading(channels.connection, channels.workspace_id)
+    return count
 
 
 async def ask_for_what_is_due(resources: Resources, now: Clock = database_clock) -> None:

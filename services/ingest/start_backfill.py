@@ -7,6 +7,7 @@ from services.ingest.channel_history import Channels
 from services.ingest.known_channels import ask_for_history, read_channel
 from services.ingest.lease_token import not_installed
 from services.ingest.purges import lift_holds
+from services.ingest.reconcile import look_for_what_was_missed
 from services.ingest.resources import Resources
 from services.ingest.teams import hold_installation
 from services.ingest.workspaces import changing
@@ -39,6 +40,8 @@ async def start_backfill(
 
 
 async def _read_recent(channels: Channels, channel_id: str) -> int:
+    if not channel_id:
+        return await look_for_what_was_missed(channels)
     count = await channels.reconcile_soon(channel_id)
     await ask_for_reading(channels.connection, channels.workspace_id)
     return count

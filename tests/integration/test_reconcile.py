@@ -143,6 +143,18 @@ async def test_only_the_last_days_are_read_again(reader: Reader) -> None:
     assert passes == [(2, 20, 30)]
 
 
+async def test_after_a_long_absence_all_of_it_is_looked_for(reader: Reader) -> None:
+    """Twenty days without any process; the window alone would miss thirteen of them."""
+    reader.channel("engineering")
+    reader.fill("engineering", 30)
+    await read_first(reader)
+    missed = [reader.post("engineering", "missed", -day * DAY) for day in range(1, 20)]
+    reader.clock.now += 20 * DAY
+    await reconcile_after_restart(reader.backfill.resources, reader.backfill.now)
+    await reader.work()
+    assert set(missed) <= set(reader.stored())
+
+
 async def test_a_channel_is_due_again_a_day_after_each_reading(reader: Reader) -> None:
     reader.channel("engineering")
     reader.fill("engineering", 3)

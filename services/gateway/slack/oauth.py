@@ -142,8 +142,8 @@ async def install(installer: Installer, state: str, code: str) -> str:
 
 
 async def start_backfill(stages: Stages, workspace_id: str) -> None:
-    """Ask for the history of every channel that the app is in. Joining one asks again anyway."""
-    request = ingest_pb2.StartBackfillRequest(workspace_id=workspace_id)
+    """Ask for what may have been missed. New channels are listed, and read from their beginning."""
+    request = ingest_pb2.StartBackfillRequest(workspace_id=workspace_id, only_recent=True)
     try:
         await reach("ingest", stages.ingester.StartBackfill, request, STORE_SECONDS)
     except CallError as error:

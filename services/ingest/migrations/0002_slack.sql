@@ -128,6 +128,9 @@ CREATE TABLE channel_history (
     -- The pass in progress: 'full' reads down to oldest_ts or the beginning, 'recent' to oldest_ts;
     -- empty when there is none. latest_ts bounds it above once a cursor was lost.
     open_pass text NOT NULL DEFAULT '',
+    pass_began_at timestamptz,
+    -- When the last finished pass began: all before it was looked for.
+    looked_at timestamptz,
     latest_ts text NOT NULL DEFAULT '',
     oldest_ts text NOT NULL DEFAULT '',
     cursor text NOT NULL DEFAULT '',

@@ -8,6 +8,20 @@ WHERE workspace_id = %(workspace_id)s
     AND claim_number = %(claim_number)s
     AND state = 'running'
 
+-- name: is_listing_due
+-- One under way sees on its next page what came since.
+SELECT NOT EXISTS (
+    SELECT FROM jobs
+    WHERE workspace_id = %(workspace_id)s
+        AND kind = 'backfill'
+        AND dedup_key = 'workspace'
+        AND (
+            state IN ('ready', 'running')
+            OR finished_at
+                > coalesce(%(now)s::timestamptz, now()) - make_interval(mins => %(minutes)s)
+        )
+)
+
 -- name: bring_forward
 UPDATE jobs
 SET run_at = now()

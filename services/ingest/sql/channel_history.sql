@@ -37,14 +37,20 @@ UPDATE channel_history
 SET state = CASE WHEN state = 'complete' THEN state ELSE 'reading' END,
     pass_number = pass_number + 1,
     open_pass = %(kind)s,
+    pass_began_at = coalesce(%(now)s::timestamptz, now()),
     latest_ts = '',
     oldest_ts = coalesce(
         greatest(
             nullif(%(oldest_ts)s, '')::numeric,
             round(
                 extract(
-                    epoch FROM coalesce(%(now)s::timestamptz, now())
-                        - make_interval(days => %(days)s::integer)
+                    epoch FROM CASE
+                        WHEN %(days)s::integer IS NOT NULL THEN least(
+                            coalesce(%(now)s::timestamptz, now())
+                                - make_interval(days => %(days)s::integer),
+                            looked_at - interval '1 hour'
+                        )
+                    END
                 ),
                 6
             )
@@ -143,6 +149,7 @@ UPDATE channel_history
 SET state = 'complete',
     open_pass = '',
     cursor = '',
+    looked_at = pass_began_at,
     completed_at = coalesce(%(now)s::timestamptz, now()),
     reconciled_at = coalesce(%(now)s::timestamptz, now()),
     reconcile_at = coalesce(%(now)s::timestamptz, now()) + make_interval(hours => %(hours)s)

@@ -1,21 +1,8 @@
 -- name: installed
--- As the queue role: across tenants. A listing under way has begun after the restart, or sees
--- what came meanwhile on its next page.
-SELECT
-    i.workspace_id,
-    NOT EXISTS (
-        SELECT FROM jobs AS j
-        WHERE j.workspace_id = i.workspace_id
-            AND j.kind = 'backfill'
-            AND j.dedup_key = 'workspace'
-            AND (
-                j.state IN ('ready', 'running')
-                OR j.finished_at
-                    > coalesce(%(now)s::timestamptz, now()) - make_interval(mins => %(minutes)s)
-            )
-    )
-FROM installations AS i
-ORDER BY i.workspace_id
+-- As the queue role: across tenants.
+SELECT DISTINCT workspace_id
+FROM installations
+ORDER BY workspace_id
 
 -- name: due
 -- A reading that died stays dead until somebody retries it or asks anew: the same failure each
