@@ -50,9 +50,10 @@ async def reconcile_after_restart(resources: Resources, now: Clock = database_cl
 
 
 async def look_for_what_was_missed(channels: Channels) -> int:
-    """Have every complete channel read again, and list the channels; how many are known.
+    """Have every complete channel read again, and the channels listed; how many are known.
 
-    A channel is not read again within ten minutes of the last time but then, nor listed twice.
+    A channel that was read again minutes ago is due when ten are over; a listing is not repeated
+    so soon.
     """
     count = await channels.reconcile_soon()
     await ask_for_listing_if_due(
