@@ -134,8 +134,9 @@ async def test_each_hop_passes_a_shorter_deadline_and_the_same_request_id(serve:
 
         async with serve(servicers(forward)) as near:
             here, there = map(float, (await rerank(near)).model.split())
-    # gRPC rounds deadlines to milliseconds.
-    assert there < here - calls.HOP_MARGIN_SECONDS + 0.005
+    # On the wire a deadline of some seconds is rounded up to the next 10 ms, and each side turns
+    # it into its own clock's milliseconds.
+    assert there < here - calls.HOP_MARGIN_SECONDS + 0.015
     assert here < 5.0
     assert len(set(seen)) == 1
     assert seen[0]
