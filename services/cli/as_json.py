@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from recall.answer.v1 import answer_pb2
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2, jobs_pb2
+from recall.ingest.v1 import generations_pb2, ingest_pb2, jobs_pb2
 from recall.rerank.v1 import rerank_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
@@ -35,9 +35,9 @@ def source_name(source: corpus_pb2.Source.ValueType) -> str:
     return _short(corpus_pb2.Source.Name(source), "SOURCE_")
 
 
-def state_name(state: ingest_pb2.GenerationState.ValueType) -> str:
+def state_name(state: generations_pb2.GenerationState.ValueType) -> str:
     """ "building", "ready", "active", …"""
-    return _short(ingest_pb2.GenerationState.Name(state), "GENERATION_STATE_")
+    return _short(generations_pb2.GenerationState.Name(state), "GENERATION_STATE_")
 
 
 def job_state_name(state: jobs_pb2.JobState.ValueType) -> str:
@@ -176,7 +176,7 @@ def purge(wire: ingest_pb2.GetPurgeResponse) -> Json:
     }
 
 
-def generation(wire: ingest_pb2.Generation) -> Json:
+def generation(wire: generations_pb2.Generation) -> Json:
     """One generation."""
     return {
         "generation_id": wire.generation_id,

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 
 from recall.gateway.v1 import gateway_pb2_grpc
-from recall.ingest.v1 import ingest_pb2_grpc, jobs_pb2_grpc
+from recall.ingest.v1 import generations_pb2_grpc, ingest_pb2_grpc, jobs_pb2_grpc
 from services.runtime.callers import FILE_NAME, Callers, CallersFileError
 from services.runtime.client import Peer
 from services.runtime.config import Settings, with_remembered_port_base
@@ -33,7 +33,7 @@ class Stack:
     home: Path
     gateway: gateway_pb2_grpc.RecallServiceAsyncStub
     ingest: ingest_pb2_grpc.IngestServiceAsyncStub
-    generations: ingest_pb2_grpc.GenerationServiceAsyncStub
+    generations: generations_pb2_grpc.GenerationServiceAsyncStub
     directory: ingest_pb2_grpc.DirectoryServiceAsyncStub
     jobs: jobs_pb2_grpc.JobServiceAsyncStub
 
@@ -53,7 +53,7 @@ async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stac
             home,
             gateway_pb2_grpc.RecallServiceStub(gateway),
             ingest_pb2_grpc.IngestServiceStub(ingest),
-            ingest_pb2_grpc.GenerationServiceStub(ingest),
+            generations_pb2_grpc.GenerationServiceStub(ingest),
             ingest_pb2_grpc.DirectoryServiceStub(ingest),
             jobs_pb2_grpc.JobServiceStub(ingest),
         )

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import generations_pb2
 from services.cli import as_json, render
 from services.cli.channel_status import run_channel_status
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
@@ -35,12 +35,12 @@ async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
     workspace = options.workspace or await only_workspace(stack)
     if options.action == "list":
         listed = await stack.generations.ListGenerations(
-            ingest_pb2.ListGenerationsRequest(workspace_id=workspace), timeout=STATUS_SECONDS
+            generations_pb2.ListGenerationsRequest(workspace_id=workspace), timeout=STATUS_SECONDS
         )
         return _print(options, list(listed.generations))
     if options.action == "build":
         built = await stack.generations.BuildGeneration(
-            ingest_pb2.BuildGenerationRequest(
+            generations_pb2.BuildGenerationRequest(
                 workspace_id=workspace, embedder=options.embedder or ""
             ),
             timeout=BUILD_SECONDS,
@@ -49,7 +49,7 @@ async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
     if not options.generation:
         raise UsageError("GENERATION is missing: `recall generations list` shows the ids.")
     promoted = await stack.generations.PromoteGeneration(
-        ingest_pb2.PromoteGenerationRequest(
+        generations_pb2.PromoteGenerationRequest(
             workspace_id=workspace, generation_id=options.generation
         ),
         timeout=BUILD_SECONDS,
@@ -67,7 +67,7 @@ async def only_workspace(stack: Stack) -> str:
     return names[0]
 
 
-def _print(options: argparse.Namespace, generations: list[ingest_pb2.Generation]) -> int:
+def _print(options: argparse.Namespace, generations: list[generations_pb2.Generation]) -> int:
     if options.json:
         print(json.dumps([as_json.generation(each) for each in generations], indent=2))
     else:

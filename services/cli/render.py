@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2, jobs_pb2
+from recall.ingest.v1 import generations_pb2, ingest_pb2, jobs_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.cli import as_json
 from services.corpus import instant
@@ -101,7 +101,7 @@ def status(reply: gateway_pb2.GetStatusResponse) -> str:
     return "\n\n".join((table(("stage", "state", ""), stages), shown))
 
 
-def generations(listed: Iterable[ingest_pb2.Generation]) -> str:
+def generations(listed: Iterable[generations_pb2.Generation]) -> str:
     """Generations, one a line."""
     rows = [
         (

@@ -7,7 +7,13 @@ from typing import Any
 
 import grpc
 
-from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc, slack_pb2
+from recall.ingest.v1 import (
+    generations_pb2,
+    generations_pb2_grpc,
+    ingest_pb2,
+    ingest_pb2_grpc,
+    slack_pb2,
+)
 from services.ingest import (
     delivery_service,
     delivery_wire,
@@ -161,7 +167,7 @@ class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
             )
 
 
-class GenerationService(ingest_pb2_grpc.GenerationServiceServicer):
+class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
     """Builds and promotes generations."""
 
     def __init__(self, resources: Resources, upkeep: Upkeep) -> None:
@@ -169,21 +175,21 @@ class GenerationService(ingest_pb2_grpc.GenerationServiceServicer):
         self._upkeep = upkeep
 
     async def BuildGeneration(  # noqa: N802
-        self, request: ingest_pb2.BuildGenerationRequest, context: Context
-    ) -> ingest_pb2.BuildGenerationResponse:
+        self, request: generations_pb2.BuildGenerationRequest, context: Context
+    ) -> generations_pb2.BuildGenerationResponse:
         """See the proto."""
         require_workspace(calls.caller(), request.workspace_id)
         workspace, generation = await build_generation(
             self._resources, request.workspace_id, request.embedder
         )
         self._upkeep.fill(workspace, generation.generation_id)
-        return ingest_pb2.BuildGenerationResponse(
+        return generations_pb2.BuildGenerationResponse(
             generation=await self._read(request.workspace_id, generation.generation_id)
         )
 
     async def PromoteGeneration(  # noqa: N802
-        self, request: ingest_pb2.PromoteGenerationRequest, context: Context
-    ) -> ingest_pb2.PromoteGenerationResponse:
+        self, request: generations_pb2.PromoteGenerationRequest, context: Context
+    ) -> generations_pb2.PromoteGenerationResponse:
         """See the proto."""
         require_workspace(calls.caller(), request.workspace_id)
         retired = await promote_generation(
@@ -191,21 +197,21 @@ class GenerationService(ingest_pb2_grpc.GenerationServiceServicer):
         )
         for generation_id in retired:
             self._upkeep.clear(request.workspace_id, generation_id)
-        return ingest_pb2.PromoteGenerationResponse(
+        return generations_pb2.PromoteGenerationResponse(
             generation=await self._read(request.workspace_id, request.generation_id)
         )
 
     async def ListGenerations(  # noqa: N802
-        self, request: ingest_pb2.ListGenerationsRequest, context: Context
-    ) -> ingest_pb2.ListGenerationsResponse:
+        self, request: generations_pb2.ListGenerationsRequest, context: Context
+    ) -> generations_pb2.ListGenerationsResponse:
         """See the proto."""
         require_workspace(calls.caller(), request.workspace_id)
         found = await list_generations(self._resources, request.workspace_id, calls.caller())
-        return ingest_pb2.ListGenerationsResponse(
+        return generations_pb2.ListGenerationsResponse(
             generations=[wire.generation(*entry) for entry in found]
         )
 
-    async def _read(self, workspace_id: str, generation_id: str) -> ingest_pb2.Generation:
+    async def _read(self, workspace_id: str, generation_id: str) -> generations_pb2.Generation:
         found = await get_generation(self._resources, workspace_id, generation_id, calls.caller())
         return wire.generation(*found)
 
@@ -216,7 +222,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
     def register(server: grpc.aio.Server) -> None:
         ingest_pb2_grpc.add_IngestServiceServicer_to_server(IngestService(resources), server)
         ingest_pb2_grpc.add_DirectoryServiceServicer_to_server(DirectoryService(resources), server)
-        ingest_pb2_grpc.add_GenerationServiceServicer_to_server(
+        generations_pb2_grpc.add_GenerationServiceServicer_to_server(
             GenerationService(resources, upkeep), server
         )
         job_service.register(server, resources)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import generations_pb2, ingest_pb2
 from services.corpus import source_from_proto, source_to_proto, timestamp
 from services.ingest.generations import ChunkCounts, Generation
 from services.ingest.get_coverage import ChannelCoverage, Coverage
@@ -25,12 +25,12 @@ _FILES = {
     ingest_pb2.DIRECTORY_KIND_MPIMS: DirectoryFile.MPIMS,
 }
 _STATES = {
-    "building": ingest_pb2.GENERATION_STATE_BUILDING,
-    "validating": ingest_pb2.GENERATION_STATE_VALIDATING,
-    "ready": ingest_pb2.GENERATION_STATE_READY,
-    "active": ingest_pb2.GENERATION_STATE_ACTIVE,
-    "retired": ingest_pb2.GENERATION_STATE_RETIRED,
-    "failed": ingest_pb2.GENERATION_STATE_FAILED,
+    "building": generations_pb2.GENERATION_STATE_BUILDING,
+    "validating": generations_pb2.GENERATION_STATE_VALIDATING,
+    "ready": generations_pb2.GENERATION_STATE_READY,
+    "active": generations_pb2.GENERATION_STATE_ACTIVE,
+    "retired": generations_pb2.GENERATION_STATE_RETIRED,
+    "failed": generations_pb2.GENERATION_STATE_FAILED,
 }
 _CHANNEL_KINDS = {
     "public": ingest_pb2.CHANNEL_KIND_PUBLIC,
@@ -175,9 +175,9 @@ def channel(row: ChannelRow) -> ingest_pb2.Channel:
     )
 
 
-def generation(found: Generation, counts: ChunkCounts) -> ingest_pb2.Generation:
+def generation(found: Generation, counts: ChunkCounts) -> generations_pb2.Generation:
     """A generation for the wire."""
-    return ingest_pb2.Generation(
+    return generations_pb2.Generation(
         generation_id=found.generation_id,
         workspace_id=found.workspace_id,
         source=source_to_proto(found.source),

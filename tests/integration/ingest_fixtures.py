@@ -15,7 +15,13 @@ import grpc
 import psycopg
 import pytest
 
-from recall.ingest.v1 import ingest_pb2, ingest_pb2_grpc, jobs_pb2_grpc, slack_pb2_grpc
+from recall.ingest.v1 import (
+    generations_pb2_grpc,
+    ingest_pb2,
+    ingest_pb2_grpc,
+    jobs_pb2_grpc,
+    slack_pb2_grpc,
+)
 from services.embedding.registry import Embedders, EmbeddingSettings
 from services.ingest.chunking import Encoder
 from services.ingest.resources import Resources
@@ -76,7 +82,7 @@ class Ingest:
 
     ingest: ingest_pb2_grpc.IngestServiceAsyncStub
     directory: ingest_pb2_grpc.DirectoryServiceAsyncStub
-    generations: ingest_pb2_grpc.GenerationServiceAsyncStub
+    generations: generations_pb2_grpc.GenerationServiceAsyncStub
     jobs: jobs_pb2_grpc.JobServiceAsyncStub
     deliveries: slack_pb2_grpc.DeliveryServiceAsyncStub
     feedback: slack_pb2_grpc.FeedbackServiceAsyncStub
@@ -100,7 +106,7 @@ async def ingest(resources: Resources, upkeep: Upkeep, serve: Serve) -> AsyncIte
         yield Ingest(
             ingest_pb2_grpc.IngestServiceStub(channel),
             ingest_pb2_grpc.DirectoryServiceStub(channel),
-            ingest_pb2_grpc.GenerationServiceStub(channel),
+            generations_pb2_grpc.GenerationServiceStub(channel),
             jobs_pb2_grpc.JobServiceStub(channel),
             slack_pb2_grpc.DeliveryServiceStub(channel),
             slack_pb2_grpc.FeedbackServiceStub(channel),

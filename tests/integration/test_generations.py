@@ -7,7 +7,7 @@ import time
 import grpc
 
 from recall.error.v1 import error_pb2
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import generations_pb2
 from services.corpus import Source
 from services.ingest.build_generation import build_generation
 from services.ingest.resources import Resources
@@ -22,20 +22,22 @@ WORKSPACE = Workspace("W", Source.SLACK, b.TEAM, index_bots=True)
 THREAD = [b.slack_record(f"message {n}", n, thread_ts=b.ts_of(0)) for n in range(4)]
 
 
-async def build(ingest: Ingest, upkeep: Upkeep, embedder: str) -> ingest_pb2.Generation:
-    request = ingest_pb2.BuildGenerationRequest(workspace_id="W", embedder=embedder)
+async def build(ingest: Ingest, upkeep: Upkeep, embedder: str) -> generations_pb2.Generation:
+    request = generations_pb2.BuildGenerationRequest(workspace_id="W", embedder=embedder)
     reply = await ingest.generations.BuildGeneration(request)
     await upkeep.finished()
     return reply.generation
 
 
-async def promote(ingest: Ingest, generation_id: str) -> ingest_pb2.Generation:
-    request = ingest_pb2.PromoteGenerationRequest(workspace_id="W", generation_id=generation_id)
+async def promote(ingest: Ingest, generation_id: str) -> generations_pb2.Generation:
+    request = generations_pb2.PromoteGenerationRequest(
+        workspace_id="W", generation_id=generation_id
+    )
     return (await ingest.generations.PromoteGeneration(request)).generation
 
 
-async def listed(ingest: Ingest) -> dict[str, ingest_pb2.Generation]:
-    request = ingest_pb2.ListGenerationsRequest(workspace_id="W")
+async def listed(ingest: Ingest) -> dict[str, generations_pb2.Generation]:
+    request = generations_pb2.ListGenerationsRequest(workspace_id="W")
     reply = await ingest.generations.ListGenerations(request)
     return {generation.generation_id: generation for generation in reply.generations}
 
@@ -60,7 +62,7 @@ async def test_the_first_import_makes_its_generation_serve(ingest: Ingest, rows:
     found = await listed(ingest)
     serving = found[report.generation_id]
     assert report.generation_created
-    assert serving.state == ingest_pb2.GENERATION_STATE_ACTIVE
+    assert serving.state == generations_pb2.GENERATION_STATE_ACTIVE
     assert (serving.embedder, serving.width) == ("local", 384)
     assert (serving.chunks, serving.chunks_without_vector) == (5, 5)
     assert serving.HasField("promoted_at")
@@ -80,13 +82,13 @@ async def test_a_generation_is_built_behind_the_serving_one(
 ) -> None:
     await ingest.load(b.slack_import(*THREAD, embedder="local"))
     built = await build(ingest, upkeep, "openai")
-    assert built.state == ingest_pb2.GENERATION_STATE_BUILDING
+    assert built.state == generations_pb2.GENERATION_STATE_BUILDING
     assert (built.embedder, built.width) == ("openai", 1536)
     assert texts(rows, built.generation_id) == texts(rows, "g-1")
     states = {name: entry.state for name, entry in (await listed(ingest)).items()}
     assert states == {
-        built.generation_id: ingest_pb2.GENERATION_STATE_BUILDING,
-        "g-1": ingest_pb2.GENERATION_STATE_ACTIVE,
+        built.generation_id: generations_pb2.GENERATION_STATE_BUILDING,
+        "g-1": generations_pb2.GENERATION_STATE_ACTIVE,
     }
     wanted = rows.all("SELECT dedup_key FROM jobs WHERE kind = 'embedding' ORDER BY 1")
     assert wanted == [("g-1",), (built.generation_id,)]
@@ -186,8 +188,8 @@ async def test_promotion_is_refused_until_every_chunk_has_a_vector_or_a_reason(
         "WHERE skipped IS NULL"
     )
     promoted = await promote(ingest, built)
-    assert promoted.state == ingest_pb2.GENERATION_STATE_ACTIVE
-    assert (await listed(ingest))["g-1"].state == ingest_pb2.GENERATION_STATE_READY
+    assert promoted.state == generations_pb2.GENERATION_STATE_ACTIVE
+    assert (await listed(ingest))["g-1"].state == generations_pb2.GENERATION_STATE_READY
     assert rows.one("SELECT superseded_at IS NOT NULL FROM generations WHERE state = 'ready'")
 
 
@@ -220,7 +222,7 @@ async def test_the_superseded_generation_follows_and_is_the_way_back(
     assert texts(rows, "g-1") == texts(rows, built)
     rows.embed("g-1", 384)
     back = await promote(ingest, "g-1")
-    assert back.state == ingest_pb2.GENERATION_STATE_ACTIVE
+    assert back.state == generations_pb2.GENERATION_STATE_ACTIVE
     assert rows.all("SELECT state, superseded_at IS NULL FROM generations ORDER BY 1") == [
         ("active", True),
         ("ready", False),
@@ -245,10 +247,10 @@ async def test_a_generation_is_retired_only_after_thirty_minutes_without_serving
     await upkeep.finished()
     states = {name: entry.state for name, entry in (await listed(ingest)).items()}
     assert [states[name] for name in names] == [
-        ingest_pb2.GENERATION_STATE_RETIRED,
-        ingest_pb2.GENERATION_STATE_READY,
-        ingest_pb2.GENERATION_STATE_READY,
-        ingest_pb2.GENERATION_STATE_ACTIVE,
+        generations_pb2.GENERATION_STATE_RETIRED,
+        generations_pb2.GENERATION_STATE_READY,
+        generations_pb2.GENERATION_STATE_READY,
+        generations_pb2.GENERATION_STATE_ACTIVE,
     ]
     kept = rows.all("SELECT DISTINCT generation_id FROM chunks ORDER BY 1")
     assert kept == [(name,) for name in sorted(names[1:])]
