@@ -18,6 +18,7 @@ from services.ingest import (
     delivery_service,
     delivery_wire,
     job_service,
+    ledger_service,
     slack_service,
     slack_wire,
     wire,
@@ -228,6 +229,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
         job_service.register(server, resources)
         delivery_service.register(server, resources)
         slack_service.register(server, resources, upkeep)
+        ledger_service.register(server, resources)
 
     names = (
         "IngestService",
@@ -236,6 +238,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
         *job_service.NAMES,
         *delivery_service.NAMES,
         *slack_service.NAMES,
+        *ledger_service.NAMES,
     )
     return Servicers(
         register=register,

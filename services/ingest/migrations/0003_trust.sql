@@ -224,16 +224,21 @@ CREATE TABLE fact_events (
     valid_from date,
     valid_until date,
     card_ids text[] NOT NULL,
+    -- Documents that declare the fact, and the collection of each.
     source_uris text[] NOT NULL DEFAULT '{}',
     channel_ids text[] NOT NULL DEFAULT '{}',
-    -- Assertion that this event ends, for kind "superseded".
-    ends_event_id text NOT NULL DEFAULT '',
+    -- SHA-256 of the request, so that a request id is not used for something else.
+    request_sha256 text NOT NULL DEFAULT '',
+    -- Assertion that this event ends (kind "superseded") or repeats (kind "duplicate").
+    asserted_event_id text NOT NULL DEFAULT '',
+    -- Assertion that replaces the ended one, from its first valid day on.
+    replaced_by_event_id text NOT NULL DEFAULT '',
     actor text NOT NULL,
     explanation text NOT NULL DEFAULT '',
     recorded_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (workspace_id, event_id),
     CONSTRAINT fact_kinds_are_known CHECK (
-        kind IN ('asserted', 'superseded', 'rejected', 'abstained')
+        kind IN ('asserted', 'superseded', 'duplicate', 'rejected', 'abstained')
     )
 );
 CREATE UNIQUE INDEX one_decision_a_request
