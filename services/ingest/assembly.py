@@ -43,6 +43,7 @@ async def open_resources(config: IngestConfig) -> AsyncIterator[Resources]:
             _generation_id,
             job_terms=terms,
             tokens=TokenCipher(config.token_keys),
+            is_production=config.is_production,
             history_pace=config.slack.pace,
         )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from services.ingest.audit import AuditEvent, record_audit
 from services.ingest.generations import (
     Generation,
+    NewGeneration,
     create_generation,
     following,
-    read_generations,
+    in_state,
+    read_live_generations,
+    set_filled,
 )
 from services.ingest.resources import Resources
 from services.ingest.thread_index import Scope, Written, index_threads, settle
@@ -19,7 +23,7 @@ _STATEMENTS = sql.load("services.ingest", "messages.sql")
 
 
 async def build_generation(
-    resources: Resources, workspace_id: str, embedder: str
+    resources: Resources, workspace_id: str, embedder: str, actor: str = ""
 ) -> tuple[Workspace, Generation]:
     """Begin a generation with an embedder, or find the one that is being built with it.
 
@@ -32,10 +36,17 @@ async def build_generation(
         workspace = await read_workspace(connection, workspace_id)
         found = await _building(connection, workspace_id, identity.fingerprint)
         if found is None:
-            generation_id = resources.new_generation_id()
-            await create_generation(
-                connection, workspace_id, workspace.source, identity, generation_id
+            serving = in_state(await read_live_generations(connection, workspace_id), "active")
+            new = NewGeneration(
+                workspace_id,
+                resources.new_generation_id(),
+                workspace.source,
+                identity,
+                parent_generation_id=serving.generation_id if serving else "",
             )
+            await create_generation(connection, new)
+            event = AuditEvent("generation_begun", actor, new.generation_id)
+            await record_audit(connection, workspace_id, event)
             found = await _building(connection, workspace_id, identity.fingerprint)
     assert found is not None
     return workspace, found
@@ -55,7 +66,10 @@ async def fill_generation(resources: Resources, workspace: Workspace, generation
                 generation for generation in found if generation.generation_id == generation_id
             ]
             roots = await _next_threads(connection, workspace.workspace_id, after)
-            if not filled or not roots:
+            if not filled:
+                return
+            if not roots:
+                await set_filled(connection, workspace.workspace_id, generation_id)
                 return
             scope = Scope(
                 connection, workspace.workspace_id, workspace.source, filled, resources.encoder
@@ -69,7 +83,7 @@ async def fill_generation(resources: Resources, workspace: Workspace, generation
 async def _building(
     connection: db.Connection, workspace_id: str, fingerprint: str
 ) -> Generation | None:
-    generations = await read_generations(connection, workspace_id)
+    generations = await read_live_generations(connection, workspace_id)
     return next(
         (
             generation

@@ -11,8 +11,15 @@ from recall.error.v1 import error_pb2
 from services.corpus import Source
 from services.ingest.backfill_jobs import ask_for_listing
 from services.ingest.begin_install import INSTALLING, state_sha256
-from services.ingest.generations import create_generation, following, in_state, start_serving
+from services.ingest.generations import (
+    NewGeneration,
+    create_generation,
+    following,
+    in_state,
+    set_filled,
+)
 from services.ingest.import_target import Target, check_same
+from services.ingest.promote_generation import serve_first
 from services.ingest.purges import open_workspace_purge
 from services.ingest.resources import Resources
 from services.ingest.teams import installed_for
@@ -158,17 +165,17 @@ async def _ensure_serving(
     connection: db.Connection, workspace: Workspace, resources: Resources
 ) -> None:
     """A workspace without messages serves an empty generation; an import's own is left to it."""
-    found = await following(connection, workspace.workspace_id)
-    if in_state(found, "active") or in_state(found, "building"):
+    if await following(connection, workspace.workspace_id):
         return
     embedders = resources.embedders
-    await create_generation(
-        connection,
+    new = NewGeneration(
         workspace.workspace_id,
+        resources.new_generation_id(),
         workspace.source,
         embedders.by_name(embedders.default_name()).identity,
-        resources.new_generation_id(),
     )
+    await create_generation(connection, new)
+    await set_filled(connection, new.workspace_id, new.generation_id)
     created = in_state(await following(connection, workspace.workspace_id), "building")
     assert created is not None
-    await start_serving(connection, created)
+    await serve_first(connection, resources, created)

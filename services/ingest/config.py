@@ -13,6 +13,8 @@ from services.runtime import db
 from services.runtime.config import Settings
 from services.runtime.server import Listener
 
+ENVIRONMENTS = ("development", "production")
+
 
 @dataclass(frozen=True)
 class IngestConfig:
@@ -27,6 +29,8 @@ class IngestConfig:
     # Encrypt the tokens of installed apps; the first one writes. Empty: no app can be installed.
     token_keys: tuple[str, ...]
     slack: SlackSettings
+    # Whether a generation may serve only with a certified calibration.
+    is_production: bool
 
 
 def read_config(environ: Mapping[str, str]) -> IngestConfig:
@@ -50,6 +54,8 @@ def read_config(environ: Mapping[str, str]) -> IngestConfig:
         embedding=read_settings(settings),
         token_keys=_token_keys(settings),
         slack=read_slack_settings(settings),
+        is_production=settings.choice("RECALL_ENVIRONMENT", "development", ENVIRONMENTS)
+        == "production",
         job_max_attempts=settings.integer("RECALL_JOB_MAX_ATTEMPTS", 8, low=1, high=1000),
     )
     settings.done()

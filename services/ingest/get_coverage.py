@@ -11,7 +11,7 @@ from services.ingest.generations import (
     Generation,
     count_chunks,
     in_state,
-    read_generations,
+    read_live_generations,
 )
 from services.ingest.history_coverage import (
     ChannelHistory,
@@ -71,7 +71,7 @@ async def get_coverage(
             for row in rows
             if caller.may_read_channel(row[0]) and (not wanted or row[0] in wanted)
         ]
-        serving = in_state(await read_generations(connection, workspace_id), "active")
+        serving = in_state(await read_live_generations(connection, workspace_id), "active")
         counts = await _count(connection, serving, channels)
         job = await _embedding_job(connection, serving)
         seconds_left = await estimate_seconds_left(

@@ -18,13 +18,14 @@ from services.ingest.directory_store import empty_channels, read_channels, save_
 from services.ingest.generations import (
     ChunkCounts,
     Generation,
+    NewGeneration,
     count_chunks,
     count_gaps,
     create_generation,
     following,
     in_state,
     refresh_statistics,
-    start_serving,
+    set_filled,
 )
 from services.ingest.import_batch import ImportState, open_scope, write_records
 from services.ingest.import_parts import (
@@ -39,6 +40,7 @@ from services.ingest.import_parts import (
 )
 from services.ingest.import_target import Target, check_same, find_target, target_notes
 from services.ingest.listing import Folders, Listing, team_of_records
+from services.ingest.promote_generation import serve_first
 from services.ingest.resources import Resources
 from services.ingest.tally import Report, Tally
 from services.ingest.workspaces import Workspace, changing, create_workspace, set_index_bots
@@ -140,17 +142,15 @@ async def _ensure_generation(
     connection: db.Connection, workspace: Workspace, header: Header, resources: Resources
 ) -> None:
     name = header.embedder or resources.embedders.default_name()
-    found = await following(connection, workspace.workspace_id)
-    if in_state(found, "active") or in_state(found, "building"):
+    if await following(connection, workspace.workspace_id):
         return
-    identity = resources.embedders.by_name(name).identity
-    await create_generation(
-        connection,
+    new = NewGeneration(
         workspace.workspace_id,
-        workspace.source,
-        identity,
         resources.new_generation_id(),
+        workspace.source,
+        resources.embedders.by_name(name).identity,
     )
+    await create_generation(connection, new)
 
 
 async def _remove_bot_messages(resources: Resources, workspace: Workspace) -> None:
@@ -175,7 +175,11 @@ async def _finish(
         serving = in_state(generations, "active")
         counts = await count_chunks(connection, serving) if serving else ChunkCounts(0, 0)
         empty = await empty_channels(connection, workspace.workspace_id)
-    notes = [*target_notes(target, header, workspace), *_embedder_notes(header, serving)]
+    notes = [
+        *target_notes(target, header, workspace),
+        *_embedder_notes(header, serving),
+        *_serving_notes(generations, serving),
+    ]
     return Report(
         workspace_id=workspace.workspace_id,
         generation_id=serving.generation_id if serving else "",
@@ -196,9 +200,20 @@ async def _serve_first(resources: Resources, workspace: Workspace) -> bool:
             if in_state(generations, "active") or building is None:
                 return False
             if not await count_gaps(connection, building):
-                await start_serving(connection, building)
-                return True
+                await set_filled(connection, workspace.workspace_id, building.generation_id)
+                return await serve_first(connection, resources, building)
         await fill_generation(resources, workspace, building.generation_id)
+
+
+def _serving_notes(generations: list[Generation], serving: Generation | None) -> list[str]:
+    if serving or not generations:
+        return []
+    generation_id = generations[0].generation_id
+    return [
+        f"Nothing serves yet: in production generation {generation_id} has to be validated, "
+        "calibrated and promoted first (recall generations validate, recall calibrate, recall "
+        "generations promote)."
+    ]
 
 
 def _embedder_notes(header: Header, serving: Generation | None) -> list[str]:

@@ -29,5 +29,7 @@ class Resources:
     tokens: TokenCipher = field(default_factory=lambda: TokenCipher(()))
     # Gives [0, 1), so that retries do not come all at once.
     jitter: Callable[[], float] = random.random
+    # Whether a generation may serve only with a certified calibration.
+    is_production: bool = False
     # Slack's pace where a workspace sets none.
     history_pace: Pace = field(default_factory=Pace)

@@ -8,8 +8,6 @@ from typing import Any
 import grpc
 
 from recall.ingest.v1 import (
-    generations_pb2,
-    generations_pb2_grpc,
     ingest_pb2,
     ingest_pb2_grpc,
     slack_pb2,
@@ -17,21 +15,19 @@ from recall.ingest.v1 import (
 from services.ingest import (
     delivery_service,
     delivery_wire,
+    generation_service,
     job_service,
     ledger_service,
     slack_service,
     slack_wire,
     wire,
 )
-from services.ingest.build_generation import build_generation
 from services.ingest.correct_message import correct_message
 from services.ingest.get_coverage import get_coverage
 from services.ingest.get_purge import get_purge
 from services.ingest.import_messages import import_messages
 from services.ingest.list_channels import list_channels
-from services.ingest.list_generations import get_generation, list_generations
 from services.ingest.list_workspaces import list_workspaces
-from services.ingest.promote_generation import promote_generation
 from services.ingest.purge_channel import purge_channel
 from services.ingest.purge_workspace import purge_workspace
 from services.ingest.record_command import record_command
@@ -168,64 +164,13 @@ class DirectoryService(ingest_pb2_grpc.DirectoryServiceServicer):
             )
 
 
-class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
-    """Builds and promotes generations."""
-
-    def __init__(self, resources: Resources, upkeep: Upkeep) -> None:
-        self._resources = resources
-        self._upkeep = upkeep
-
-    async def BuildGeneration(  # noqa: N802
-        self, request: generations_pb2.BuildGenerationRequest, context: Context
-    ) -> generations_pb2.BuildGenerationResponse:
-        """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
-        workspace, generation = await build_generation(
-            self._resources, request.workspace_id, request.embedder
-        )
-        self._upkeep.fill(workspace, generation.generation_id)
-        return generations_pb2.BuildGenerationResponse(
-            generation=await self._read(request.workspace_id, generation.generation_id)
-        )
-
-    async def PromoteGeneration(  # noqa: N802
-        self, request: generations_pb2.PromoteGenerationRequest, context: Context
-    ) -> generations_pb2.PromoteGenerationResponse:
-        """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
-        retired = await promote_generation(
-            self._resources, request.workspace_id, request.generation_id
-        )
-        for generation_id in retired:
-            self._upkeep.clear(request.workspace_id, generation_id)
-        return generations_pb2.PromoteGenerationResponse(
-            generation=await self._read(request.workspace_id, request.generation_id)
-        )
-
-    async def ListGenerations(  # noqa: N802
-        self, request: generations_pb2.ListGenerationsRequest, context: Context
-    ) -> generations_pb2.ListGenerationsResponse:
-        """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
-        found = await list_generations(self._resources, request.workspace_id, calls.caller())
-        return generations_pb2.ListGenerationsResponse(
-            generations=[wire.generation(*entry) for entry in found]
-        )
-
-    async def _read(self, workspace_id: str, generation_id: str) -> generations_pb2.Generation:
-        found = await get_generation(self._resources, workspace_id, generation_id, calls.caller())
-        return wire.generation(*found)
-
-
 def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
     """Everything that an ingest process serves; ready while its database answers."""
 
     def register(server: grpc.aio.Server) -> None:
         ingest_pb2_grpc.add_IngestServiceServicer_to_server(IngestService(resources), server)
         ingest_pb2_grpc.add_DirectoryServiceServicer_to_server(DirectoryService(resources), server)
-        generations_pb2_grpc.add_GenerationServiceServicer_to_server(
-            GenerationService(resources, upkeep), server
-        )
+        generation_service.register(server, resources, upkeep)
         job_service.register(server, resources)
         delivery_service.register(server, resources)
         slack_service.register(server, resources, upkeep)
@@ -234,7 +179,7 @@ def servicers(resources: Resources, upkeep: Upkeep) -> Servicers:
     names = (
         "IngestService",
         "DirectoryService",
-        "GenerationService",
+        *generation_service.NAMES,
         *job_service.NAMES,
         *delivery_service.NAMES,
         *slack_service.NAMES,

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from recall.ingest.v1 import generations_pb2, ingest_pb2
+from recall.ingest.v1 import ingest_pb2
 from services.corpus import source_from_proto, source_to_proto, timestamp
-from services.ingest.generations import ChunkCounts, Generation
 from services.ingest.get_coverage import ChannelCoverage, Coverage
 from services.ingest.history_coverage import ChannelHistory
 from services.ingest.import_parts import Entries, Header, LeftOut, Part, Records
@@ -23,14 +22,6 @@ _FILES = {
     ingest_pb2.DIRECTORY_KIND_GROUPS: DirectoryFile.GROUPS,
     ingest_pb2.DIRECTORY_KIND_DMS: DirectoryFile.DMS,
     ingest_pb2.DIRECTORY_KIND_MPIMS: DirectoryFile.MPIMS,
-}
-_STATES = {
-    "building": generations_pb2.GENERATION_STATE_BUILDING,
-    "validating": generations_pb2.GENERATION_STATE_VALIDATING,
-    "ready": generations_pb2.GENERATION_STATE_READY,
-    "active": generations_pb2.GENERATION_STATE_ACTIVE,
-    "retired": generations_pb2.GENERATION_STATE_RETIRED,
-    "failed": generations_pb2.GENERATION_STATE_FAILED,
 }
 _CHANNEL_KINDS = {
     "public": ingest_pb2.CHANNEL_KIND_PUBLIC,
@@ -172,23 +163,4 @@ def channel(row: ChannelRow) -> ingest_pb2.Channel:
         kind=_CHANNEL_KINDS[row.kind],
         is_archived=row.is_archived,
         purpose=row.purpose,
-    )
-
-
-def generation(found: Generation, counts: ChunkCounts) -> generations_pb2.Generation:
-    """A generation for the wire."""
-    return generations_pb2.Generation(
-        generation_id=found.generation_id,
-        workspace_id=found.workspace_id,
-        source=source_to_proto(found.source),
-        state=_STATES[found.state],
-        embedder=found.embedder,
-        embedder_fingerprint=found.embedder_fingerprint,
-        width=found.width,
-        chunker_version=found.chunker_version,
-        created_at=timestamp(found.created_at),
-        promoted_at=timestamp(found.promoted_at),
-        chunks=counts.chunks,
-        chunks_without_vector=counts.without_vector,
-        failure_reason=found.failure_reason,
     )

@@ -29,9 +29,20 @@ async def build(ingest: Ingest, upkeep: Upkeep, embedder: str) -> generations_pb
     return reply.generation
 
 
+async def validate(ingest: Ingest, generation_id: str) -> generations_pb2.Generation:
+    """Both calls of a validation, as if a search had found the wanted chunk."""
+    request = generations_pb2.ValidateGenerationRequest(
+        workspace_id="W", generation_id=generation_id
+    )
+    first = await ingest.generations.ValidateGeneration(request)
+    request.smoke_search.CopyFrom(first.wanted)
+    request.smoke_search.found_dense = request.smoke_search.found_lexical = True
+    return (await ingest.generations.ValidateGeneration(request)).generation
+
+
 async def promote(ingest: Ingest, generation_id: str) -> generations_pb2.Generation:
     request = generations_pb2.PromoteGenerationRequest(
-        workspace_id="W", generation_id=generation_id
+        workspace_id="W", generation_id=generation_id, uncertified=True
     )
     return (await ingest.generations.PromoteGeneration(request)).generation
 
@@ -171,22 +182,27 @@ async def test_a_new_generation_takes_known_vectors_from_the_cache(
     assert rows.one(same) == 5
 
 
-async def test_promotion_is_refused_until_every_chunk_has_a_vector_or_a_reason(
+async def test_validation_is_refused_until_every_chunk_has_a_vector_or_a_reason(
     ingest: Ingest, rows: Rows, upkeep: Upkeep
 ) -> None:
     await ingest.load(b.slack_import(*THREAD, embedder="local"))
     built = (await build(ingest, upkeep, "openai")).generation_id
     with call_fails() as errors:
-        await promote(ingest, built)
+        await validate(ingest, built)
     assert errors[0].code == grpc.StatusCode.FAILED_PRECONDITION
     assert errors[0].reason == error_pb2.ERROR_REASON_GENERATION_NOT_READY
-    assert "5 of 5 chunks" in errors[0].message
+    assert "5 chunks have no vector yet" in errors[0].message
+    assert (await listed(ingest))[built].state == generations_pb2.GENERATION_STATE_BUILDING
+    with call_fails() as errors:
+        await promote(ingest, built)
+    assert "generations validate" in errors[0].message
     one = rows.one("SELECT min(chunk_id) FROM vectors_1536")
     rows.execute("UPDATE vectors_1536 SET skipped = 'refused' WHERE chunk_id = %s", one)
     rows.execute(
         "UPDATE vectors_1536 SET embedding = array_fill(0.5::real, ARRAY[1536])::vector "
         "WHERE skipped IS NULL"
     )
+    assert (await validate(ingest, built)).state == generations_pb2.GENERATION_STATE_READY
     promoted = await promote(ingest, built)
     assert promoted.state == generations_pb2.GENERATION_STATE_ACTIVE
     assert (await listed(ingest))["g-1"].state == generations_pb2.GENERATION_STATE_READY
@@ -199,14 +215,16 @@ async def test_promotion_is_refused_while_a_message_or_a_row_is_missing(
     await ingest.load(b.slack_import(*THREAD, embedder="local"))
     built = (await build(ingest, upkeep, "openai")).generation_id
     rows.embed(built, 1536)
+    await validate(ingest, built)
     rows.execute("DELETE FROM chunks WHERE generation_id = %s AND kind = 'message'", built)
     rows.execute("DELETE FROM chunk_terms WHERE generation_id = %s", built)
     with call_fails() as errors:
         await promote(ingest, built)
     assert errors[0].reason == error_pb2.ERROR_REASON_GENERATION_NOT_READY
     assert "4 messages have no chunk and 1 chunks" in errors[0].message
-    await build(ingest, upkeep, "openai")
-    assert texts(rows, built) == texts(rows, "g-1")
+    with call_fails() as errors:
+        await validate(ingest, built)
+    assert errors[0].reason == error_pb2.ERROR_REASON_GENERATION_NOT_READY
 
 
 async def test_the_superseded_generation_follows_and_is_the_way_back(
@@ -216,6 +234,7 @@ async def test_the_superseded_generation_follows_and_is_the_way_back(
     rows.embed("g-1", 384)
     built = (await build(ingest, upkeep, "openai")).generation_id
     rows.embed(built, 1536)
+    await validate(ingest, built)
     await promote(ingest, built)
     await promote(ingest, built)
     await ingest.load(b.slack_import(b.slack_record("later", 30)))
@@ -242,6 +261,7 @@ async def test_a_generation_is_retired_only_after_thirty_minutes_without_serving
                 "UPDATE generations SET superseded_at = now() - interval '30 minutes' "
                 "WHERE generation_id = 'g-1'"
             )
+        await validate(ingest, built.generation_id)
         await promote(ingest, built.generation_id)
         names.append(built.generation_id)
     await upkeep.finished()

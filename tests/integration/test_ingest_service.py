@@ -11,6 +11,7 @@ import pytest
 
 from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
+from recall.ingest.v1 import generations_pb2
 from recall.ingest.v1 import ingest_pb2 as pb
 from services.corpus import instant
 from services.ingest.config import read_config
@@ -24,13 +25,22 @@ CALLS: dict[str, Call] = {
     "GetCoverage": lambda i, w: i.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id=w)),
     "ListChannels": lambda i, w: i.directory.ListChannels(pb.ListChannelsRequest(workspace_id=w)),
     "ListGenerations": lambda i, w: i.generations.ListGenerations(
-        pb.ListGenerationsRequest(workspace_id=w)
+        generations_pb2.ListGenerationsRequest(workspace_id=w)
     ),
     "BuildGeneration": lambda i, w: i.generations.BuildGeneration(
-        pb.BuildGenerationRequest(workspace_id=w)
+        generations_pb2.BuildGenerationRequest(workspace_id=w)
     ),
     "PromoteGeneration": lambda i, w: i.generations.PromoteGeneration(
-        pb.PromoteGenerationRequest(workspace_id=w, generation_id="g-1")
+        generations_pb2.PromoteGenerationRequest(workspace_id=w, generation_id="g-1")
+    ),
+    "ValidateGeneration": lambda i, w: i.generations.ValidateGeneration(
+        generations_pb2.ValidateGenerationRequest(workspace_id=w, generation_id="g-1")
+    ),
+    "RollbackGeneration": lambda i, w: i.generations.RollbackGeneration(
+        generations_pb2.RollbackGenerationRequest(workspace_id=w)
+    ),
+    "CollectGenerations": lambda i, w: i.generations.CollectGenerations(
+        generations_pb2.CollectGenerationsRequest(workspace_id=w)
     ),
 }
 
@@ -128,7 +138,9 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
     covered = await ingest.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id="W"))
     assert [channel.channel_id for channel in covered.channels] == ["C1"]
     assert (covered.chunks, covered.chunks_without_vector) == (2, 2)
-    listed = await ingest.generations.ListGenerations(pb.ListGenerationsRequest(workspace_id="W"))
+    listed = await ingest.generations.ListGenerations(
+        generations_pb2.ListGenerationsRequest(workspace_id="W")
+    )
     assert [generation.chunks for generation in listed.generations] == [2]
 
 
@@ -143,7 +155,7 @@ async def test_an_embedder_that_is_unknown_is_named(ingest: Ingest) -> None:
     await ingest.load(b.slack_import(b.slack_record("hello")))
     with call_fails() as errors:
         await ingest.generations.BuildGeneration(
-            pb.BuildGenerationRequest(workspace_id="W", embedder="magic")
+            generations_pb2.BuildGenerationRequest(workspace_id="W", embedder="magic")
         )
     assert errors[0].code == grpc.StatusCode.INVALID_ARGUMENT
     assert errors[0].metadata["field"] == "embedder"
