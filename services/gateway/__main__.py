@@ -11,7 +11,8 @@ import grpc
 import structlog
 from starlette.routing import Route
 
-from recall.gateway.v1 import gateway_pb2_grpc
+from recall.gateway.v1 import admin_pb2_grpc, gateway_pb2_grpc
+from services.gateway.admin_service import ADMIN_SERVICE_NAME, AdminService
 from services.gateway.clients import Stages, connect
 from services.gateway.config import Config, SlackSettings, read_config
 from services.gateway.directory import Directory
@@ -42,12 +43,13 @@ def main() -> None:
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_RecallServiceServicer_to_server(service, server)
+            admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminService(stages), server)
 
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(serving_http(app, config.http, config.trusted_proxies))
             if config.slack.app_token:
                 await stack.enter_async_context(socket_mode(config.slack, stages))
-            yield Servicers(register, (SERVICE_NAME,))
+            yield Servicers(register, (SERVICE_NAME, ADMIN_SERVICE_NAME))
         await stages.close()
 
     run("gateway", config.grpc, callers, assemble)

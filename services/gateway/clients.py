@@ -12,7 +12,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from recall.answer.v1 import answer_pb2_grpc
 from recall.error.v1 import error_pb2
-from recall.ingest.v1 import ingest_pb2_grpc, jobs_pb2_grpc, slack_pb2_grpc
+from recall.ingest.v1 import (
+    generations_pb2_grpc,
+    ingest_pb2_grpc,
+    jobs_pb2_grpc,
+    slack_pb2_grpc,
+)
 from recall.rerank.v1 import rerank_pb2_grpc
 from recall.retrieve.v1 import retrieve_pb2_grpc
 from services.gateway.config import CALLER_NAME
@@ -74,6 +79,11 @@ class Stages:
     def ingester(self) -> ingest_pb2_grpc.IngestServiceAsyncStub:
         """IngestService."""
         return ingest_pb2_grpc.IngestServiceStub(self.ingest.channel())
+
+    @property
+    def generations(self) -> generations_pb2_grpc.GenerationServiceAsyncStub:
+        """GenerationService of ingest."""
+        return generations_pb2_grpc.GenerationServiceStub(self.ingest.channel())
 
     @property
     def jobs(self) -> jobs_pb2_grpc.JobServiceAsyncStub:

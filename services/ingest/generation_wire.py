@@ -73,7 +73,7 @@ def validation(request: generations_pb2.ValidateGenerationRequest, caller_name: 
     return Validation(
         request.workspace_id,
         request.generation_id,
-        caller_name,
+        request.actor or caller_name,
         search if request.HasField("smoke_search") else None,
     )
 

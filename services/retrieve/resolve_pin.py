@@ -35,9 +35,15 @@ async def resolve_pin(pool: db.Pool, context: QueryContext) -> Generation:
 
 
 async def read_generation(
-    connection: db.Connection, context: QueryContext, generation_id: str = ""
+    connection: db.Connection,
+    context: QueryContext,
+    generation_id: str = "",
+    *,
+    may_be_unserved: bool = False,
 ) -> Generation:
     """The named generation while it serves and for 30 minutes after; without a name the serving.
+
+    With ``may_be_unserved`` also one that is validated, or ready to be promoted.
 
     Raises CallError NOT_FOUND (WORKSPACE_NOT_FOUND, GENERATION_NOT_FOUND) or FAILED_PRECONDITION
     (NO_ACTIVE_GENERATION).
@@ -47,6 +53,7 @@ async def read_generation(
         "source": context.source.value,
         "generation_id": generation_id,
         "grace_minutes": GRACE_MINUTES,
+        "may_be_unserved": may_be_unserved,
     }
     name = "pinned_generation" if generation_id else "serving_generation"
     row = await db.fetch_one(connection, STATEMENTS[name], parameters)

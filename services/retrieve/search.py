@@ -41,6 +41,8 @@ class Question:
     generation_id: str = ""
     limit: int = 0
     expected_embedder_fingerprint: str = ""
+    # For validation and calibration: a pinned generation that does not serve yet will do.
+    may_be_unserved: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,12 @@ def _understood(question: Question, now: datetime) -> Question:
 async def _pinned(question: Question, pool: db.Pool) -> tuple[Generation, Scope | Unresolved]:
     context = question.context
     async with db.reading(pool, context.workspace_id) as connection:
-        generation = await read_generation(connection, context, question.generation_id)
+        generation = await read_generation(
+            connection,
+            context,
+            question.generation_id,
+            may_be_unserved=question.may_be_unserved,
+        )
         expected = question.expected_embedder_fingerprint
         if expected and expected != generation.embedder_fingerprint:
             raise _mismatch(generation)
@@ -158,7 +165,12 @@ async def _read(
     """Both arms and the texts from one snapshot."""
     async with db.reading(pool, scope.context.workspace_id) as connection:
         # Again: since the pin was read, its generation may have lost its rows.
-        generation = await read_generation(connection, scope.context, found.generation_id)
+        generation = await read_generation(
+            connection,
+            scope.context,
+            found.generation_id,
+            may_be_unserved=question.may_be_unserved,
+        )
         rankings = await run_arms(connection, generation, scope, query)
         best = _best(rankings, question.limit)
         message_ids = [message.message_id for message in best]

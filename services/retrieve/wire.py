@@ -29,6 +29,7 @@ def question(request: retrieve_pb2.SearchRequest) -> Question:
         generation_id=checked_text("pin", request.pin.generation_id),
         limit=request.limit,
         expected_embedder_fingerprint=request.expected_embedder_fingerprint,
+        may_be_unserved=request.may_be_unserved,
     )
 
 

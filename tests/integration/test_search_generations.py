@@ -72,6 +72,26 @@ async def test_a_generation_stays_searchable_for_30_minutes_after_it_stopped_ser
         )
 
 
+async def test_a_generation_that_does_not_serve_yet_is_searched_only_on_request(
+    stub: Stub, seed: Seed
+) -> None:
+    states = ("building", "validating", "ready", "retired")
+    for state in states:
+        seed.generation(state, state)
+
+    async def outcome(state: str) -> tuple[grpc.StatusCode, str] | str:
+        pin = corpus_pb2.Pin(generation_id=state)
+        request = asked("postgres", pin=pin, may_be_unserved=True)
+        if state in ("validating", "ready"):
+            return (await stub.Search(request)).pin.generation_id
+        return await refusal(stub.Search(request))
+
+    not_found = (grpc.StatusCode.NOT_FOUND, "GENERATION_NOT_FOUND")
+    assert [await outcome(state) for state in states] == [
+        *(not_found, "validating", "ready", not_found),
+    ]
+
+
 async def test_a_question_for_another_embedder_is_refused(stub: Stub) -> None:
     mine = await stub.ResolvePin(retrieve_pb2.ResolvePinRequest(context=reader("C1")))
     assert mine.pin.generation_id == "G1"

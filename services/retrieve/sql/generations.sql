@@ -20,6 +20,7 @@ WHERE g.workspace_id = %(workspace_id)s
           g.state = 'ready'
           AND g.superseded_at > now() - make_interval(mins => %(grace_minutes)s)
       )
+      OR (%(may_be_unserved)s AND g.state IN ('validating', 'ready'))
   )
 
 -- name: workspace_exists

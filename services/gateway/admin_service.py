@@ -1,0 +1,46 @@
+"""AdminService: what operators do that needs more than one stage. Translates, nothing else."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import grpc
+
+from recall.gateway.v1 import admin_pb2, admin_pb2_grpc
+from services.gateway.clients import Stages
+from services.gateway.deadline import Deadline, deadline_in
+from services.gateway.validate_generation import VALIDATE_SECONDS, validate_generation
+from services.runtime import call as calls
+from services.runtime.callers import require_whole_workspace
+
+ADMIN_SERVICE_NAME = "recall.gateway.v1.AdminService"
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class AdminService(admin_pb2_grpc.AdminServiceServicer):
+    """For callers that may read a whole workspace."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    async def ValidateGeneration(  # noqa: N802
+        self, request: admin_pb2.ValidateGenerationRequest, context: Context
+    ) -> admin_pb2.ValidateGenerationResponse:
+        """See the proto."""
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        result = await validate_generation(
+            self._stages,
+            request.workspace_id,
+            request.generation_id,
+            calls.caller().name,
+            deadline_of_call(VALIDATE_SECONDS),
+        )
+        return admin_pb2.ValidateGenerationResponse(result=result)
+
+
+def deadline_of_call(seconds: float) -> Deadline:
+    """The caller's deadline, at most ``seconds`` from now."""
+    call = calls.current.get()
+    return deadline_in(time.monotonic, seconds, call.deadline if call else None)
