@@ -23,9 +23,10 @@ from services.cli.connection import (
     explain_failure,
     operator_token,
 )
+from services.cli.generations import run_generations
 from services.cli.import_archive import run_import
 from services.cli.jobs import run_jobs
-from services.cli.operate import run_generations, run_status
+from services.cli.operate import run_status
 from services.cli.options import check_text, small_number
 from services.cli.purge import run_purge
 from services.cli.terminal import printable
@@ -148,12 +149,7 @@ def _add_operating(commands: Commands) -> None:
     status.add_argument("--workspace", help="show how far each of its channels is read")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=run_status)
-    generations = commands.add_parser("generations", help="list, build or promote an index")
-    generations.add_argument("action", choices=("list", "build", "promote"))
-    generations.add_argument("generation", nargs="?", help="for promote: the generation's id")
-    generations.add_argument("--embedder", choices=("local", "openai"), help="for build")
-    _add_common(generations)
-    generations.set_defaults(run=run_generations)
+    _add_generations(commands)
     jobs = commands.add_parser("jobs", help="list background work, or retry what failed for good")
     jobs.add_argument("action", nargs="?", choices=("list", "retry"), default="list")
     jobs.add_argument("job", nargs="?", help="for retry: the job's id")
@@ -166,6 +162,26 @@ def _add_operating(commands: Commands) -> None:
     purge.add_argument("--json", action="store_true", help="print JSON")
     purge.set_defaults(run=run_purge)
     commands.add_parser("token", help="print the operator's token (for grpcurl)")
+
+
+def _add_generations(commands: Commands) -> None:
+    generations = commands.add_parser("generations", help="build, check and change the index")
+    actions = ("list", "build", "validate", "promote", "rollback", "gc")
+    generations.add_argument("action", choices=actions)
+    generations.add_argument("generation", nargs="?", help="for validate and promote: its id")
+    generations.add_argument("--embedder", choices=("local", "openai"), help="for build")
+    generations.add_argument(
+        "--wait", action="store_true", help="for validate: wait for missing vectors"
+    )
+    generations.add_argument(
+        "--uncertified",
+        action="store_true",
+        help="for promote: do without a certified calibration (never in production)",
+    )
+    generations.add_argument("--collection", help="for list and rollback: documents of this name")
+    generations.add_argument("--reason", help="for rollback: why, for the audit")
+    _add_common(generations)
+    generations.set_defaults(run=run_generations)
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:

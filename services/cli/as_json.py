@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from recall.answer.v1 import answer_pb2
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import generations_pb2, ingest_pb2, jobs_pb2
+from recall.ingest.v1 import ingest_pb2, jobs_pb2
 from recall.rerank.v1 import rerank_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
@@ -33,11 +33,6 @@ def tier_name(tier: rerank_pb2.Tier.ValueType) -> str:
 def source_name(source: corpus_pb2.Source.ValueType) -> str:
     """ "slack", "synthetic" or "document"."""
     return _short(corpus_pb2.Source.Name(source), "SOURCE_")
-
-
-def state_name(state: generations_pb2.GenerationState.ValueType) -> str:
-    """ "building", "ready", "active", …"""
-    return _short(generations_pb2.GenerationState.Name(state), "GENERATION_STATE_")
 
 
 def job_state_name(state: jobs_pb2.JobState.ValueType) -> str:
@@ -173,25 +168,6 @@ def purge(wire: ingest_pb2.GetPurgeResponse) -> Json:
         "deleted": dict(sorted(wire.deleted.items())),
         "requested_at": iso(wire.requested_at),
         "finished_at": iso(wire.finished_at) if wire.HasField("finished_at") else None,
-    }
-
-
-def generation(wire: generations_pb2.Generation) -> Json:
-    """One generation."""
-    return {
-        "generation_id": wire.generation_id,
-        "workspace_id": wire.workspace_id,
-        "source": source_name(wire.source),
-        "state": state_name(wire.state),
-        "embedder": wire.embedder,
-        "embedder_fingerprint": wire.embedder_fingerprint,
-        "width": wire.width,
-        "chunker_version": wire.chunker_version,
-        "created_at": iso(wire.created_at),
-        "promoted_at": iso(wire.promoted_at) if wire.HasField("promoted_at") else None,
-        "chunks": wire.chunks,
-        "chunks_without_vector": wire.chunks_without_vector,
-        "failure_reason": wire.failure_reason,
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from recall.gateway.v1 import gateway_pb2_grpc
+from recall.gateway.v1 import admin_pb2_grpc, gateway_pb2_grpc
 from recall.ingest.v1 import generations_pb2_grpc, ingest_pb2_grpc, jobs_pb2_grpc
 from services.runtime.callers import FILE_NAME, Callers, CallersFileError
 from services.runtime.client import Peer
@@ -32,6 +32,7 @@ class Stack:
 
     home: Path
     gateway: gateway_pb2_grpc.RecallServiceAsyncStub
+    admin: admin_pb2_grpc.AdminServiceAsyncStub
     ingest: ingest_pb2_grpc.IngestServiceAsyncStub
     generations: generations_pb2_grpc.GenerationServiceAsyncStub
     directory: ingest_pb2_grpc.DirectoryServiceAsyncStub
@@ -52,6 +53,7 @@ async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stac
         yield Stack(
             home,
             gateway_pb2_grpc.RecallServiceStub(gateway),
+            admin_pb2_grpc.AdminServiceStub(gateway),
             ingest_pb2_grpc.IngestServiceStub(ingest),
             generations_pb2_grpc.GenerationServiceStub(ingest),
             ingest_pb2_grpc.DirectoryServiceStub(ingest),

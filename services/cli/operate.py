@@ -1,4 +1,4 @@
-"""``recall status`` and ``recall generations``: what an operator looks at and turns."""
+"""``recall status``: what an operator looks at."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import argparse
 import json
 
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import generations_pb2
 from services.cli import as_json, render
 from services.cli.channel_status import run_channel_status
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
 from services.cli.terminal import show
 
 STATUS_SECONDS = 20.0
-# A build answers when every chunk row is written; the vectors follow.
-BUILD_SECONDS = 3600.0
 
 
 async def run_status(options: argparse.Namespace, stack: Stack) -> int:
@@ -30,33 +27,6 @@ async def run_status(options: argparse.Namespace, stack: Stack) -> int:
     return OK if all(stage.serving for stage in reply.stages) else UNAVAILABLE
 
 
-async def run_generations(options: argparse.Namespace, stack: Stack) -> int:
-    """List, build or promote."""
-    workspace = options.workspace or await only_workspace(stack)
-    if options.action == "list":
-        listed = await stack.generations.ListGenerations(
-            generations_pb2.ListGenerationsRequest(workspace_id=workspace), timeout=STATUS_SECONDS
-        )
-        return _print(options, list(listed.generations))
-    if options.action == "build":
-        built = await stack.generations.BuildGeneration(
-            generations_pb2.BuildGenerationRequest(
-                workspace_id=workspace, embedder=options.embedder or ""
-            ),
-            timeout=BUILD_SECONDS,
-        )
-        return _print(options, [built.generation])
-    if not options.generation:
-        raise UsageError("GENERATION is missing: `recall generations list` shows the ids.")
-    promoted = await stack.generations.PromoteGeneration(
-        generations_pb2.PromoteGenerationRequest(
-            workspace_id=workspace, generation_id=options.generation
-        ),
-        timeout=BUILD_SECONDS,
-    )
-    return _print(options, [promoted.generation])
-
-
 async def only_workspace(stack: Stack) -> str:
     """The workspace of a stack that has one. Raises UsageError."""
     reply = await stack.gateway.GetStatus(gateway_pb2.GetStatusRequest(), timeout=STATUS_SECONDS)
@@ -65,11 +35,3 @@ async def only_workspace(stack: Stack) -> str:
         known = ", ".join(names) or "none yet"
         raise UsageError(f"--workspace is missing: name one of {known}.")
     return names[0]
-
-
-def _print(options: argparse.Namespace, generations: list[generations_pb2.Generation]) -> int:
-    if options.json:
-        print(json.dumps([as_json.generation(each) for each in generations], indent=2))
-    else:
-        print(render.generations(generations))
-    return OK

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import generations_pb2, ingest_pb2, jobs_pb2
+from recall.ingest.v1 import ingest_pb2, jobs_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.cli import as_json
 from services.corpus import instant
@@ -99,21 +99,6 @@ def status(reply: gateway_pb2.GetStatusResponse) -> str:
     if not all(each.serving for each in reply.stages if each.stage == "ingest"):
         shown = "The workspaces are not known while ingest does not serve."
     return "\n\n".join((table(("stage", "state", ""), stages), shown))
-
-
-def generations(listed: Iterable[generations_pb2.Generation]) -> str:
-    """Generations, one a line."""
-    rows = [
-        (
-            each.generation_id,
-            as_json.state_name(each.state),
-            each.embedder,
-            f"{each.chunks - each.chunks_without_vector}/{each.chunks}",
-            instant(each.created_at).strftime("%Y-%m-%d %H:%M"),
-        )
-        for each in listed
-    ]
-    return table(("generation", "state", "embedder", "embedded", "created"), rows)
 
 
 def jobs(workspace: str, listed: Sequence[jobs_pb2.Job], is_cut: bool) -> str:
