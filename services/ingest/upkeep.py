@@ -17,15 +17,20 @@ import structlog
 
 from services.ingest.build_generation import fill_generation
 from services.ingest.clear_generation import clear_generation
+from services.ingest.fail_generation import fail_generation
 from services.ingest.generations import read_generations
 from services.ingest.reconcile import reconcile_after_restart
 from services.ingest.resources import Resources
 from services.ingest.retention import apply_settings, apply_settings_of
-from services.ingest.workspaces import Workspace, all_workspaces
+from services.ingest.workspaces import Workspace, all_workspaces, changing
 from services.runtime import db
 
 RETRY_SECONDS = 2.0
 DAY_SECONDS = 86_400.0
+
+Key = tuple[str, str]
+Work = Callable[[], Awaitable[None]]
+AfterDefect = Callable[[BaseException], Awaitable[None]]
 
 log = structlog.get_logger("upkeep")
 
@@ -35,7 +40,7 @@ class Upkeep:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._daily: asyncio.Task[None] | None = None
 
     def resume(self) -> None:
@@ -55,14 +60,16 @@ class Upkeep:
         )
 
     def fill(self, workspace: Workspace, generation_id: str) -> None:
-        """Fill a generation unless that is under way."""
+        """Fill a generation unless that is under way; a defect on the way makes it fail."""
+        key = (workspace.workspace_id, generation_id)
         self._start(
-            (workspace.workspace_id, generation_id),
+            key,
             lambda: fill_generation(self._resources, workspace, generation_id),
+            lambda defect: self._give_up(key, defect),
         )
 
     def clear(self, workspace_id: str, generation_id: str) -> None:
-        """Delete the rows of a retired generation."""
+        """Delete the rows of a generation that ended."""
         self._start(
             (workspace_id, generation_id),
             lambda: clear_generation(self._resources, workspace_id, generation_id),
@@ -90,25 +97,35 @@ class Upkeep:
             async with db.reading(self._resources.pool, workspace.workspace_id) as connection:
                 generations = await read_generations(connection, workspace.workspace_id)
             for generation in generations:
-                if generation.state == "building":
+                if generation.state == "building" and not generation.is_sealed:
                     self.fill(workspace, generation.generation_id)
-                elif generation.state == "retired":
+                elif generation.state in ("retired", "failed"):
                     self.clear(workspace.workspace_id, generation.generation_id)
 
-    def _start(self, key: tuple[str, str], work: Callable[[], Awaitable[None]]) -> None:
+    def _start(self, key: Key, work: Work, after_defect: AfterDefect | None = None) -> None:
         if key not in self._tasks:
             # A context of its own: the asking call's deadline is not this work's.
             task = asyncio.create_task(_until_done(work), context=contextvars.Context())
             self._tasks[key] = task
-            task.add_done_callback(lambda ended: self._ended(key, ended))
+            task.add_done_callback(lambda ended: self._ended(key, ended, after_defect))
 
-    def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+    def _ended(self, key: Key, task: asyncio.Task[None], after_defect: AfterDefect | None) -> None:
         del self._tasks[key]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("defect", workspace_id=key[0], work=key[1], exc_info=error)
+            if after_defect is not None:
+                self._start(key, lambda: after_defect(error))
+
+    async def _give_up(self, key: Key, defect: BaseException) -> None:
+        """Whatever was written of the generation goes; what serves is untouched."""
+        workspace_id, generation_id = key
+        reason = f"It could not be filled ({type(defect).__name__}). The log has the details."
+        async with changing(self._resources.pool, workspace_id) as connection:
+            await fail_generation(connection, workspace_id, generation_id, reason)
+        await clear_generation(self._resources, workspace_id, generation_id)
 
 
-async def _until_done(work: Callable[[], Awaitable[None]]) -> None:
+async def _until_done(work: Work) -> None:
     """Run to the end; while the database is away, begin again every two seconds."""
     while True:
         try:

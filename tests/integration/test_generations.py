@@ -17,40 +17,10 @@ from services.runtime.call import Call
 from services.runtime.interceptors import call_in_progress
 from tests import builders as b
 from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
+from tests.integration.lifecycle import build, listed, promote, validate
 
 WORKSPACE = Workspace("W", Source.SLACK, b.TEAM, index_bots=True)
 THREAD = [b.slack_record(f"message {n}", n, thread_ts=b.ts_of(0)) for n in range(4)]
-
-
-async def build(ingest: Ingest, upkeep: Upkeep, embedder: str) -> generations_pb2.Generation:
-    request = generations_pb2.BuildGenerationRequest(workspace_id="W", embedder=embedder)
-    reply = await ingest.generations.BuildGeneration(request)
-    await upkeep.finished()
-    return reply.generation
-
-
-async def validate(ingest: Ingest, generation_id: str) -> generations_pb2.Generation:
-    """Both calls of a validation, as if a search had found the wanted chunk."""
-    request = generations_pb2.ValidateGenerationRequest(
-        workspace_id="W", generation_id=generation_id
-    )
-    first = await ingest.generations.ValidateGeneration(request)
-    request.smoke_search.CopyFrom(first.wanted)
-    request.smoke_search.found_dense = request.smoke_search.found_lexical = True
-    return (await ingest.generations.ValidateGeneration(request)).generation
-
-
-async def promote(ingest: Ingest, generation_id: str) -> generations_pb2.Generation:
-    request = generations_pb2.PromoteGenerationRequest(
-        workspace_id="W", generation_id=generation_id, uncertified=True
-    )
-    return (await ingest.generations.PromoteGeneration(request)).generation
-
-
-async def listed(ingest: Ingest) -> dict[str, generations_pb2.Generation]:
-    request = generations_pb2.ListGenerationsRequest(workspace_id="W")
-    reply = await ingest.generations.ListGenerations(request)
-    return {generation.generation_id: generation for generation in reply.generations}
 
 
 def texts(rows: Rows, generation_id: str) -> list[tuple[str, str]]:
