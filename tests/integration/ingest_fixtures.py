@@ -30,6 +30,7 @@ from services.ingest.token_cipher import TokenCipher
 from services.ingest.tokens import load_encoder
 from services.ingest.upkeep import Upkeep
 from services.runtime import db
+from services.runtime.client import Peer
 from services.runtime.errors import CallError, from_rpc_error
 from tests.builders import Request, as_stream
 from tests.conftest import Serve
@@ -102,17 +103,22 @@ class Ingest:
 async def ingest(resources: Resources, upkeep: Upkeep, serve: Serve) -> AsyncIterator[Ingest]:
     """A running ingest process."""
     async with serve(servicers(resources, upkeep)) as peer:
-        channel: Any = peer.channel()
-        yield Ingest(
-            ingest_pb2_grpc.IngestServiceStub(channel),
-            ingest_pb2_grpc.DirectoryServiceStub(channel),
-            generations_pb2_grpc.GenerationServiceStub(channel),
-            jobs_pb2_grpc.JobServiceStub(channel),
-            slack_pb2_grpc.DeliveryServiceStub(channel),
-            slack_pb2_grpc.FeedbackServiceStub(channel),
-            slack_pb2_grpc.InstallationServiceStub(channel),
-            slack_pb2_grpc.SettingsServiceStub(channel),
-        )
+        yield stubs(peer)
+
+
+def stubs(peer: Peer) -> Ingest:
+    """The stubs of an ingest process."""
+    channel: Any = peer.channel()
+    return Ingest(
+        ingest_pb2_grpc.IngestServiceStub(channel),
+        ingest_pb2_grpc.DirectoryServiceStub(channel),
+        generations_pb2_grpc.GenerationServiceStub(channel),
+        jobs_pb2_grpc.JobServiceStub(channel),
+        slack_pb2_grpc.DeliveryServiceStub(channel),
+        slack_pb2_grpc.FeedbackServiceStub(channel),
+        slack_pb2_grpc.InstallationServiceStub(channel),
+        slack_pb2_grpc.SettingsServiceStub(channel),
+    )
 
 
 @pytest.fixture
