@@ -32,6 +32,9 @@ from services.runtime.interceptors import CallInterceptor
 DRAIN_SECONDS = 25.0
 READINESS_INTERVAL_SECONDS = 1.0
 MAX_CONCURRENT_CALLS = 256
+# Health name that says only that the process runs, for liveness probes: a database that is away is
+# no reason to restart it.
+ALIVE = "live"
 
 log = structlog.get_logger("server")
 
@@ -105,6 +108,7 @@ async def start(listener: Listener, callers: Callers | None, servicers: Servicer
         raise PortTakenError(
             f"Port {listener.port} is taken. Stop what uses it or set another PORT_BASE."
         ) from None
+    await health.set(ALIVE, health_pb2.HealthCheckResponse.SERVING)
     await _report(health, servicers)
     await server.start()
     watcher = asyncio.create_task(_watch(health, servicers))

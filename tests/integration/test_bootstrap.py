@@ -21,7 +21,7 @@ from services.runtime.callers import Callers
 from services.runtime.client import Peer, channel_options, server_options
 from services.runtime.errors import CallError, from_rpc_error, unavailable
 from services.runtime.interceptors import CallInterceptor
-from services.runtime.server import Listener, Servicers, serving
+from services.runtime.server import ALIVE, Listener, Servicers, serving
 from tests.conftest import Serve
 
 NAME = "recall.rerank.v1.RerankService"
@@ -174,6 +174,22 @@ async def test_readiness_follows_the_check(callers: Callers) -> None:
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         state["ready"] = True
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_process_that_is_not_ready_is_alive(callers: Callers) -> None:
+    async def ready() -> bool:
+        return False
+
+    served = Servicers(servicers(answer).register, (NAME,), ready)
+    async with (
+        serving(Listener("127.0.0.1", 0), callers, served) as running,
+        grpc.aio.insecure_channel(f"127.0.0.1:{running.port}") as channel,
+    ):
+        check = health_pb2_grpc.HealthStub(channel).Check
+        alive = await check(health_pb2.HealthCheckRequest(service=ALIVE))
+        overall = await check(health_pb2.HealthCheckRequest())
+    assert alive.status == health_pb2.HealthCheckResponse.SERVING
+    assert overall.status == health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 async def test_a_call_in_progress_survives_the_drain(callers: Callers) -> None:
