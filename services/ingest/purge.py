@@ -3,7 +3,8 @@
 It begins by deleting the jobs of what it purges, so that whoever runs one writes nothing more, and
 ends with the report, which holds counts and no text. A killed purge goes on where it was: its
 counts are saved with the rows they count. Of a channel the tombstones stay: they are ids, and they
-keep deleted messages from coming back with an old archive. Of a workspace nothing stays.
+keep deleted messages and documents from coming back with an old archive or manifest. Of a
+workspace nothing stays.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.corpus import slack_message_id
+from services.corpus import Source, encode_part, slack_message_id
 from services.ingest.purges import read_report
 from services.ingest.queue import Job, still_holds
 from services.ingest.resources import Resources
-from services.ingest.workspaces import changing, read_workspace
+from services.ingest.seal import allow_erasure
+from services.ingest.workspaces import Workspace, changing, read_workspace
 from services.runtime import db, sql
 
 ROWS_AT_ONCE = 1_000
@@ -34,12 +36,25 @@ _CHANNEL_TABLES = (
     "deliveries",
     "feedback",
     "corrections",
+    "source_pieces",
+    "supersessions",
+    "document_relations",
+    "sources",
+    "fact_events",
+    "evidence_cards",
     "channel_members",
     "channels",
 )
-_WORKSPACE_TABLES = (*_CHANNEL_TABLES, "embedding_cache", "tombstones", "people")
-# Small, and deleted in the last transaction.
-_LAST_TABLES = ("generations", "pacing", "jobs", "workspace")
+_WORKSPACE_TABLES = (
+    *_CHANNEL_TABLES,
+    "embedding_cache",
+    "tombstones",
+    "source_tombstones",
+    "people",
+)
+# Small, and deleted in the last transaction: of a channel what was measured of its collection.
+_LAST_OF_CHANNEL = ("calibration_replays", "calibrations", "label_sets", "generations")
+_LAST_TABLES = (*_LAST_OF_CHANNEL, "audit_events", "pacing", "jobs", "workspace")
 
 
 @dataclass
@@ -86,7 +101,7 @@ async def _begin(resources: Resources, job: Job) -> Purge | None:
             return None
         workspace = await read_workspace(connection, job.workspace_id)
         channel_id = report.channel_id
-        prefix = slack_message_id(workspace.team_id, channel_id, "") if channel_id else ""
+        prefix = _id_prefix(workspace, channel_id) if channel_id else ""
         purge = Purge(resources, job, channel_id, prefix, Counter(report.deleted))
         name = "stop_jobs_of_channel" if channel_id else "stop_jobs_of_workspace"
         await _run(connection, purge, "jobs", name)
@@ -94,11 +109,19 @@ async def _begin(resources: Resources, job: Job) -> Purge | None:
     return purge
 
 
+def _id_prefix(workspace: Workspace, channel_id: str) -> str:
+    """What the ids of a channel's messages, or of a collection's pieces, begin with."""
+    if workspace.source is Source.SLACK:
+        return slack_message_id(workspace.team_id, channel_id, "")
+    return f"{workspace.source}:{encode_part(channel_id)}:"
+
+
 async def _delete_some(purge: Purge, table: str) -> bool:
     """Delete the next rows of a table; False when there are none, or the claim is lost."""
     async with changing(purge.resources.pool, purge.job.workspace_id) as connection:
         if not await still_holds(connection, purge.job):
             return False
+        await allow_erasure(connection)
         if table == "chunks":
             deleted = await _delete_chunks(connection, purge)
         else:
@@ -131,9 +154,9 @@ async def _finish(purge: Purge) -> None:
     async with changing(purge.resources.pool, purge.job.workspace_id) as connection:
         if not await still_holds(connection, purge.job):
             return
-        if not purge.channel_id:
-            for table in _LAST_TABLES:
-                await _run(connection, purge, table, f"delete_{table}")
+        await allow_erasure(connection)
+        for table in _LAST_OF_CHANNEL if purge.channel_id else _LAST_TABLES:
+            await _run(connection, purge, table, f"delete_{table}")
         await _save(connection, purge)
         name = "finish_report" if purge.channel_id else "finish_reports"
         await connection.execute(_STATEMENTS[name], purge.parameters)

@@ -106,6 +106,64 @@ async def fill(app: App, rows: Rows, workspace_id: str, word: str) -> None:
             [cited],
         )
 
+    for channel_id in (b.GENERAL, "C0OTHER"):
+        fill_collection(rows, workspace_id, channel_id, word)
+    rows.execute(
+        "INSERT INTO audit_events (workspace_id, kind) VALUES (%s, 'generation_promoted')",
+        workspace_id,
+    )
+
+
+def fill_collection(rows: Rows, workspace_id: str, channel_id: str, word: str) -> None:
+    """A sealed generation of documents, calibrated, with a card and decisions on it."""
+    given = {"w": workspace_id, "c": channel_id, "g": f"d-{channel_id}", "word": word}
+    for statement in (
+        "INSERT INTO generations (workspace_id, generation_id, source, collection, kind, state, "
+        "chunker_version, embedder_fingerprint, width) "
+        "VALUES (%(w)s, %(g)s, 'document', %(c)s, 'sealed', 'building', '1', 'f', 384)",
+        "INSERT INTO sources (workspace_id, generation_id, source_uri, channel_id, path, "
+        "version_id, media_type, size, sha256, first_indexed_at) "
+        "VALUES (%(w)s, %(g)s, 'file:///' || %(word)s, %(c)s, %(word)s, '1', 't', 1, 's', now())",
+        "INSERT INTO source_pieces (workspace_id, generation_id, message_id, source_uri, ordinal, "
+        "channel_id, text, content_sha256) VALUES (%(w)s, %(g)s, 'document:' || %(c)s || ':a#0', "
+        "'file:///' || %(word)s, 0, %(c)s, %(word)s, 's')",
+        "INSERT INTO supersessions (workspace_id, generation_id, source_uri, superseded_uri, "
+        "asserted_at) VALUES (%(w)s, %(g)s, 'file:///' || %(word)s, 'old', now())",
+        "INSERT INTO document_relations (workspace_id, generation_id, source_uri, relation, "
+        "target_uri) VALUES (%(w)s, %(g)s, 'file:///' || %(word)s, 'supports', 'other')",
+        "INSERT INTO chunks (workspace_id, generation_id, chunk_id, channel_id, thread_root_id, "
+        "kind, text, text_sha256, token_count) "
+        "VALUES (%(w)s, %(g)s, 'c', %(c)s, 'm', 'message', %(word)s, 's', 1)",
+        "INSERT INTO source_tombstones (workspace_id, channel_id, source_uri) "
+        "VALUES (%(w)s, %(c)s, 'gone')",
+        "INSERT INTO label_sets (workspace_id, labels_sha256, labels) "
+        "VALUES (%(w)s, %(g)s, jsonb_build_array(%(word)s::text))",
+        "INSERT INTO calibrations (workspace_id, calibration_id, generation_id, rule, state, "
+        "model, model_sha256, labels_sha256, pipeline_fingerprint, false_confirm_target, "
+        "false_abstain_target) "
+        "VALUES (%(w)s, %(g)s, %(g)s, 'logistic', 'published', '{}', '', %(g)s, '', 0.1, 0.1)",
+        "INSERT INTO calibration_replays VALUES (%(w)s, %(g)s, now(), 'calibrate', 30, 30, 0, 0, "
+        "0.1, 0.1, 1)",
+        "INSERT INTO evidence_cards (workspace_id, card_id, generation_id, channel_id, source_uri, "
+        "source_sha256, pipeline_fingerprint, facts, card_sha256) "
+        "VALUES (%(w)s, 'k' || %(c)s, %(g)s, %(c)s, %(word)s, 's', '', '[]', 's')",
+        "UPDATE generations SET state = 'active', promoted_at = now() WHERE generation_id = %(g)s "
+        "AND workspace_id = %(w)s",
+    ):
+        rows.connection.execute(statement.encode(), given)
+    for kind, channels, cards, asserted in (
+        ("asserted", [channel_id], [], ""),
+        ("rejected", [], [f"k{channel_id}"], ""),
+        ("superseded", [], [], f"asserted-{channel_id}"),
+    ):
+        rows.execute(
+            "INSERT INTO fact_events (workspace_id, event_id, request_id, kind, decision, "
+            "namespace, subject, predicate, object, card_ids, channel_ids, asserted_event_id, "
+            "actor) VALUES (%s, %s, %s, %s, 'd', 'n', %s, 'p', 'o', %s, %s, %s, 'operator')",
+            *(workspace_id, f"{kind}-{channel_id}", f"{kind}-{channel_id}", kind),
+            *(word, cards, channels, asserted),
+        )
+
 
 async def fill_all(app: App, rows: Rows) -> None:
     for workspace_id, word in zip(WORKSPACES, ("herring", "salmon", "turbot"), strict=True):
@@ -184,7 +242,13 @@ async def test_a_channel_s_purge_leaves_the_other_channels(app: App, rows: Rows)
     assert [row for row in after["messages"] if b.GENERAL in row] == []
     everything = {table: lines for table, lines in after.items() if table != "purge_reports"}
     mentioning = {table for table, lines in everything.items() if b.GENERAL in str(lines)}
-    assert mentioning == {"tombstones"}
+    assert mentioning == {"tombstones", "source_tombstones"}
+    for table in ("sources", "source_pieces", "supersessions", "document_relations"):
+        assert {row.split(",")[1] for row in after[table]} == {"d-C0OTHER"}, table
+    for table in ("label_sets", "calibrations", "calibration_replays", "evidence_cards"):
+        assert len(after[table]) == 1 and "C0OTHER" in after[table][0], table
+    assert {row.split(",")[1].split("-")[1] for row in after["fact_events"]} == {"C0OTHER"}
+    assert len(after["fact_events"]) == 3
     assert rows.all("SELECT text FROM messages") == [("elsewhere herring",)]
     assert rows.all("SELECT delivery_id FROM deliveries") == [("d1",)]
     assert rows.all("SELECT delivery_id FROM feedback") == [("d1",)]

@@ -241,6 +241,151 @@ WHERE workspace_id = %(workspace_id)s
         LIMIT %(limit)s
     )
 
+-- name: delete_source_pieces
+DELETE FROM source_pieces
+WHERE workspace_id = %(workspace_id)s
+    AND (generation_id, message_id) IN (
+        SELECT generation_id, message_id
+        FROM source_pieces
+        WHERE workspace_id = %(workspace_id)s
+            AND (%(channel_id)s = '' OR channel_id = %(channel_id)s)
+        LIMIT %(limit)s
+    )
+
+-- name: delete_supersessions
+DELETE FROM supersessions
+WHERE workspace_id = %(workspace_id)s
+    AND (generation_id, source_uri, superseded_uri) IN (
+        SELECT x.generation_id, x.source_uri, x.superseded_uri
+        FROM supersessions AS x
+        INNER JOIN sources AS s
+            ON s.workspace_id = x.workspace_id
+            AND s.generation_id = x.generation_id
+            AND s.source_uri = x.source_uri
+        WHERE x.workspace_id = %(workspace_id)s
+            AND (%(channel_id)s = '' OR s.channel_id = %(channel_id)s)
+        LIMIT %(limit)s
+    )
+
+-- name: delete_document_relations
+DELETE FROM document_relations
+WHERE workspace_id = %(workspace_id)s
+    AND (generation_id, source_uri, relation, target_uri) IN (
+        SELECT x.generation_id, x.source_uri, x.relation, x.target_uri
+        FROM document_relations AS x
+        INNER JOIN sources AS s
+            ON s.workspace_id = x.workspace_id
+            AND s.generation_id = x.generation_id
+            AND s.source_uri = x.source_uri
+        WHERE x.workspace_id = %(workspace_id)s
+            AND (%(channel_id)s = '' OR s.channel_id = %(channel_id)s)
+        LIMIT %(limit)s
+    )
+
+-- name: delete_sources
+DELETE FROM sources
+WHERE workspace_id = %(workspace_id)s
+    AND (generation_id, source_uri) IN (
+        SELECT generation_id, source_uri
+        FROM sources
+        WHERE workspace_id = %(workspace_id)s
+            AND (%(channel_id)s = '' OR channel_id = %(channel_id)s)
+        LIMIT %(limit)s
+    )
+
+-- name: delete_fact_events
+-- Of a channel's purge: what its documents back, what was decided on their cards, and before both
+-- what ends or repeats such a fact.
+DELETE FROM fact_events
+WHERE workspace_id = %(workspace_id)s
+    AND event_id IN (
+        SELECT e.event_id
+        FROM fact_events AS e
+        WHERE e.workspace_id = %(workspace_id)s
+            AND (
+                %(channel_id)s = ''
+                OR %(channel_id)s = ANY (e.channel_ids)
+                OR EXISTS (
+                    SELECT FROM evidence_cards AS c
+                    WHERE c.workspace_id = e.workspace_id
+                        AND c.card_id = ANY (e.card_ids)
+                        AND c.channel_id = %(channel_id)s
+                )
+                OR EXISTS (
+                    SELECT FROM fact_events AS meant
+                    WHERE meant.workspace_id = e.workspace_id
+                        AND meant.event_id IN (e.asserted_event_id, e.replaced_by_event_id)
+                        AND %(channel_id)s = ANY (meant.channel_ids)
+                )
+            )
+        ORDER BY %(channel_id)s = ANY (e.channel_ids), e.event_id
+        LIMIT %(limit)s
+    )
+
+-- name: delete_evidence_cards
+DELETE FROM evidence_cards
+WHERE workspace_id = %(workspace_id)s
+    AND card_id IN (
+        SELECT card_id
+        FROM evidence_cards
+        WHERE workspace_id = %(workspace_id)s
+            AND (%(channel_id)s = '' OR channel_id = %(channel_id)s)
+        LIMIT %(limit)s
+    )
+
+-- name: delete_source_tombstones
+DELETE FROM source_tombstones
+WHERE workspace_id = %(workspace_id)s
+    AND (channel_id, source_uri) IN (
+        SELECT channel_id, source_uri
+        FROM source_tombstones
+        WHERE workspace_id = %(workspace_id)s
+        LIMIT %(limit)s
+    )
+
+-- name: delete_calibration_replays
+DELETE FROM calibration_replays AS x
+USING calibrations AS c
+WHERE x.workspace_id = %(workspace_id)s
+    AND c.workspace_id = x.workspace_id
+    AND c.calibration_id = x.calibration_id
+    AND (
+        %(channel_id)s = ''
+        OR EXISTS (
+            SELECT FROM generations AS g
+            WHERE g.workspace_id = c.workspace_id
+                AND g.generation_id = c.generation_id
+                AND g.collection = %(channel_id)s
+        )
+    )
+
+-- name: delete_calibrations
+-- Of a channel's purge: those of its own collection.
+DELETE FROM calibrations AS c
+WHERE c.workspace_id = %(workspace_id)s
+    AND (
+        %(channel_id)s = ''
+        OR EXISTS (
+            SELECT FROM generations AS g
+            WHERE g.workspace_id = c.workspace_id
+                AND g.generation_id = c.generation_id
+                AND g.collection = %(channel_id)s
+        )
+    )
+
+-- name: delete_label_sets
+-- After the calibrations: labels that none of them is measured by.
+DELETE FROM label_sets AS l
+WHERE l.workspace_id = %(workspace_id)s
+    AND NOT EXISTS (
+        SELECT FROM calibrations AS c
+        WHERE c.workspace_id = l.workspace_id AND c.labels_sha256 = l.labels_sha256
+    )
+
+-- name: delete_audit_events
+DELETE FROM audit_events
+WHERE workspace_id = %(workspace_id)s
+
 -- name: delete_channels
 DELETE FROM channels
 WHERE workspace_id = %(workspace_id)s
@@ -253,8 +398,10 @@ WHERE workspace_id = %(workspace_id)s
     )
 
 -- name: delete_generations
+-- Of a channel's purge: those of its own collection.
 DELETE FROM generations
 WHERE workspace_id = %(workspace_id)s
+    AND (%(channel_id)s = '' OR collection = %(channel_id)s)
 
 -- name: delete_pacing
 DELETE FROM pacing
