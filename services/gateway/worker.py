@@ -19,17 +19,21 @@ from services.gateway.slack.run_command import run_command
 from services.runtime import logs
 from services.runtime.callers import FILE_NAME, Callers
 from services.runtime.config import Settings
-from services.runtime.server import exit_with_faults
+from services.runtime.server import Listener, exit_with_faults
+from services.runtime.worker_health import read_health_listener, telling_health
 
 
-async def work(config: WorkerConfig) -> None:
-    """Answer commands until SIGTERM or SIGINT, then finish what is in progress."""
+async def work(config: WorkerConfig, health: Listener | None = None) -> None:
+    """Answer commands until SIGTERM or SIGINT, then finish what is in progress.
+
+    Tells probes that it runs where ``health`` says: what it depends on is each stage's own matter.
+    """
     stages = connect(config.targets, Callers(config.home / FILE_NAME))
     desk = desk_of(stages, config)
     loop = command_loop(desk)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, loop.stop)
-    async with watching(desk.access, stages):
+    async with telling_health(health, _always), watching(desk.access, stages):
         await loop.work()
     await stages.close()
 
@@ -57,7 +61,12 @@ def main() -> None:
     """Configure the process and work."""
     logs.configure("gateway-worker")
     config = read_worker_config(Settings(os.environ))
-    asyncio.run(work(config))
+    health = read_health_listener(Settings(os.environ), "GATEWAY_WORKER")
+    asyncio.run(work(config, health))
+
+
+async def _always() -> bool:
+    return True
 
 
 if __name__ == "__main__":

@@ -26,8 +26,10 @@ from services.ingest.reconcile import reconcile
 from services.ingest.rendering import handle_rendering
 from services.ingest.resources import Resources
 from services.ingest.wakeups import listen
-from services.runtime import logs
-from services.runtime.server import exit_with_faults
+from services.runtime import db, logs
+from services.runtime.config import Settings
+from services.runtime.server import Listener, exit_with_faults
+from services.runtime.worker_health import read_health_listener, telling_health
 
 NICENESS = 10
 
@@ -49,8 +51,8 @@ def handlers(resources: Resources, open_slack: OpenSlack) -> dict[str, Handler]:
     }
 
 
-async def work(config: IngestConfig) -> None:
-    """Run jobs until SIGTERM or SIGINT."""
+async def work(config: IngestConfig, health: Listener | None = None) -> None:
+    """Run jobs until SIGTERM or SIGINT; tell probes how it is where ``health`` says."""
     async with open_resources(config) as resources, open_session() as session:
         door = SlackDoor(resources, config.slack, session)
         jobs = JobLoop(
@@ -67,7 +69,8 @@ async def work(config: IngestConfig) -> None:
             asyncio.create_task(reconcile(resources)),
         )
         try:
-            await jobs.run()
+            async with telling_health(health, lambda: db.can_read(resources.pool)):
+                await jobs.run()
         finally:
             for task in beside:
                 task.cancel()
@@ -77,7 +80,12 @@ def main() -> None:
     """Configure the process and work."""
     os.nice(NICENESS)
     logs.configure("ingest-worker")
-    exit_with_faults(lambda: asyncio.run(work(read_config(os.environ))))
+    exit_with_faults(_work)
+
+
+def _work() -> None:
+    health = read_health_listener(Settings(os.environ), "INGEST_WORKER")
+    asyncio.run(work(read_config(os.environ), health))
 
 
 if __name__ == "__main__":
