@@ -20,7 +20,7 @@ async def check(port: int, service: str) -> int:
         reply: health_pb2.HealthCheckResponse = await health_pb2_grpc.HealthStub(channel).Check(
             request
         )
-        return reply.status
+        return int(reply.status)
 
 
 @pytest.mark.parametrize(("is_ready", "overall"), [(True, "SERVING"), (False, "NOT_SERVING")])
