@@ -35,7 +35,7 @@ class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
         self, request: generations_pb2.BuildGenerationRequest, context: Context
     ) -> generations_pb2.BuildGenerationResponse:
         """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
+        require_whole_workspace(calls.caller(), request.workspace_id)
         workspace, generation = await build_generation(
             self._resources, request.workspace_id, request.embedder, calls.caller().name
         )
@@ -60,7 +60,7 @@ class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
         self, request: generations_pb2.PromoteGenerationRequest, context: Context
     ) -> generations_pb2.PromoteGenerationResponse:
         """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
+        require_whole_workspace(calls.caller(), request.workspace_id)
         asked = wire.promotion(request, calls.caller().name)
         served = await promote_generation(self._resources, asked)
         for generation_id in served.retired:
@@ -73,7 +73,7 @@ class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
         self, request: generations_pb2.RollbackGenerationRequest, context: Context
     ) -> generations_pb2.RollbackGenerationResponse:
         """See the proto."""
-        require_workspace(calls.caller(), request.workspace_id)
+        require_whole_workspace(calls.caller(), request.workspace_id)
         asked = wire.rollback(request, calls.caller().name)
         generation_id, served = await rollback_generation(self._resources, asked)
         for retired in served.retired:

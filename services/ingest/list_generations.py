@@ -1,4 +1,4 @@
-"""ListGenerations: a workspace's live generations with how complete they are."""
+"""ListGenerations: a workspace's generations with how complete they are."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ async def list_generations(
 ) -> list[tuple[Generation, ChunkCounts]]:
     """Generations, newest first, with the chunks of what the caller may read.
 
+    Those of a collection that the caller may not read do not exist for it.
     Raises CallError WORKSPACE_NOT_FOUND.
     """
     async with db.reading(resources.pool, workspace_id) as connection:
@@ -24,6 +25,7 @@ async def list_generations(
         return [
             (generation, await count_chunks(connection, generation, channel_ids))
             for generation in await read_generations(connection, workspace_id)
+            if not generation.is_sealed or caller.may_read_channel(generation.collection)
         ]
 
 

@@ -144,6 +144,23 @@ async def test_channels_and_coverage_show_what_the_caller_may_read(
     assert [generation.chunks for generation in listed.generations] == [2]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("BuildGeneration", "PromoteGeneration", "ValidateGeneration"),
+        *("RollbackGeneration", "CollectGenerations"),
+    ],
+)
+async def test_what_serves_everybody_is_changed_only_by_a_caller_of_every_channel(
+    ingest: Ingest, limit_operator: Callable[[list[str], list[str]], None], name: str
+) -> None:
+    await ingest.load(b.slack_import(b.slack_record("hello"), embedder="local"))
+    limit_operator(["W"], ["C1"])
+    with call_fails() as errors:
+        await CALLS[name](ingest, "W")
+    assert errors[0].reason == error_pb2.ERROR_REASON_CALLER_NOT_ALLOWED
+
+
 async def test_a_channel_without_messages_has_no_oldest_one(ingest: Ingest) -> None:
     await ingest.load([b.header(), b.channels(b.slack_channel("C1", "quiet"))])
     coverage = await ingest.ingest.GetCoverage(pb.GetCoverageRequest(workspace_id="W"))
