@@ -27,7 +27,9 @@ OWNER = "recall"
 DATABASE = "recall"
 START_SECONDS = 30
 STOP_SECONDS = 30
-REMAINS_SECONDS = 10
+REMAINS_SECONDS = 30
+LOCK = "postmaster.pid"
+ZOMBIE = "Z"
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _NOBODY = 65534
 
@@ -81,12 +83,15 @@ class EmbeddedPostgres:
 
     def running_pid(self) -> int | None:
         """The server's process id; None when it does not run."""
+        pid = self._locked_by()
+        return pid if pid is not None and _alive(pid) and _is_postgres(pid) else None
+
+    def _locked_by(self) -> int | None:
+        """The process id in the data folder's lock file, whatever runs under it."""
         try:
-            lines = (self.data / "postmaster.pid").read_text("utf-8").splitlines()
-            pid = int(lines[0])
+            return int((self.data / LOCK).read_text("utf-8").splitlines()[0])
         except (OSError, ValueError, IndexError):
             return None
-        return pid if _alive(pid) and _is_postgres(pid) else None
 
     def _initialise(self) -> None:
         if self.data.exists() and any(self.data.iterdir()):
@@ -110,7 +115,7 @@ class EmbeddedPostgres:
 
     def _launch(self) -> None:
         """Start. One that was killed keeps its port and lock until its last process has ended."""
-        was_killed = (self.data / "postmaster.pid").exists()
+        was_killed = (self.data / LOCK).exists()
         deadline = time.monotonic() + (REMAINS_SECONDS if was_killed else 0)
         self._give_away()
         while True:
@@ -119,9 +124,20 @@ class EmbeddedPostgres:
             except PostgresError:
                 if time.monotonic() > deadline:
                     raise
+                self._drop_lock_of_a_zombie()
                 time.sleep(0.1)
             else:
                 return
+
+    def _drop_lock_of_a_zombie(self) -> None:
+        """PostgreSQL takes a process that ended and was not collected yet for a running server.
+
+        Without the lock a second server is still kept out by the shared memory that backends of
+        the first one use.
+        """
+        pid = self._locked_by()
+        if pid is not None and _state(pid) == ZOMBIE:
+            (self.data / LOCK).unlink(missing_ok=True)
 
     def _launch_once(self) -> None:
         if not _port_is_free(self.port):
@@ -214,11 +230,15 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    return _state(pid) != ZOMBIE
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state; empty where the system does not tell."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return True
-    return state != "Z"
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def _is_postgres(pid: int) -> bool:
