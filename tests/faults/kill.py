@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ DRAIN_SECONDS = 240.0
 # Slack gives an event up after six minutes; nobody kills for that long.
 LAST_TRIES = 5
 POLL_SECONDS = 0.5
+INTERRUPTED = 130
 
 
 def main() -> int:
@@ -44,10 +46,12 @@ def main() -> int:
     chosen = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="recall-faults-"))
     try:
-        outcome = asyncio.run(run(home, chosen.port_base, chosen.kills, chosen.seed, _say))
+        outcome = asyncio.run(_interruptible(home, chosen))
     except (StackError, ConfigError, NotInstalledError) as error:
         print(f"{error} (seed {chosen.seed})", file=sys.stderr)
         return 1
+    except asyncio.CancelledError:
+        return INTERRUPTED
     finally:
         if chosen.keep:
             _say(f"kept {home}")
@@ -55,6 +59,15 @@ def main() -> int:
             shutil.rmtree(home, ignore_errors=True)
     print("\n".join(outcome.lines()))
     return 1 if outcome.broken else 0
+
+
+async def _interruptible(home: Path, chosen: argparse.Namespace) -> Outcome:
+    """A run whose stack is stopped whoever ends it."""
+    running = asyncio.current_task()
+    assert running
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    return await run(home, chosen.port_base, chosen.kills, chosen.seed, _say)
 
 
 async def run(home: Path, port_base: int, kills: int, seed: int, say: Say) -> Outcome:

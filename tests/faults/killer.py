@@ -49,7 +49,7 @@ class Killer:
                 self._kill(name)
             self._note_ended(victims)
             self.say(f"{self.count} of {wanted}: {', '.join(victims)}")
-            await asyncio.to_thread(self.stage.stack.up, _silent)
+            await self.stage.up(_silent)
 
     def _next(self, number: int) -> list[str]:
         """The next of a random order that comes to everybody before anybody's second turn."""

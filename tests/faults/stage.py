@@ -44,6 +44,18 @@ class Stage:
         """The stack's database server."""
         return EmbeddedPostgres(self.stack.home / "postgres", self.stack.port("postgres"))
 
+    async def up(self, say: Say) -> None:
+        """Start what does not run, to the end even when the caller is interrupted meanwhile.
+
+        Raises StackError.
+        """
+        starting = asyncio.create_task(asyncio.to_thread(self.stack.up, say))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await starting
+            raise
+
     def database_url(self) -> str:
         """As its owner, who sees the rows of every workspace."""
         return self.postgres.url()
