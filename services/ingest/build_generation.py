@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.ingest.audit import AuditEvent, record_audit
+from services.ingest.chunkers import newest
 from services.ingest.generations import (
     Generation,
     NewGeneration,
@@ -25,7 +26,7 @@ _STATEMENTS = sql.load("services.ingest", "messages.sql")
 async def build_generation(
     resources: Resources, workspace_id: str, embedder: str, actor: str = ""
 ) -> tuple[Workspace, Generation]:
-    """Begin a generation with an embedder, or find the one that is being built with it.
+    """Begin a generation with an embedder and the newest chunker, or find it half built.
 
     Its rows are for ``fill_generation``. Raises CallError WORKSPACE_NOT_FOUND, INVALID_ARGUMENT or
     EMBEDDER_UNAVAILABLE.
@@ -34,7 +35,8 @@ async def build_generation(
     identity = resources.embedders.by_name(name).identity
     async with changing(resources.pool, workspace_id) as connection:
         workspace = await read_workspace(connection, workspace_id)
-        found = await _building(connection, workspace_id, identity.fingerprint)
+        wanted = (identity.fingerprint, newest(resources.chunkers))
+        found = await _building(connection, workspace_id, wanted)
         if found is None:
             serving = in_state(await read_live_generations(connection, workspace_id), "active")
             new = NewGeneration(
@@ -42,12 +44,13 @@ async def build_generation(
                 resources.new_generation_id(),
                 workspace.source,
                 identity,
+                chunker_version=newest(resources.chunkers),
                 parent_generation_id=serving.generation_id if serving else "",
             )
             await create_generation(connection, new)
             event = AuditEvent("generation_begun", actor, new.generation_id)
             await record_audit(connection, workspace_id, event)
-            found = await _building(connection, workspace_id, identity.fingerprint)
+            found = await _building(connection, workspace_id, wanted)
     assert found is not None
     return workspace, found
 
@@ -72,7 +75,12 @@ async def fill_generation(resources: Resources, workspace: Workspace, generation
                 await set_filled(connection, workspace.workspace_id, generation_id)
                 return
             scope = Scope(
-                connection, workspace.workspace_id, workspace.source, filled, resources.encoder
+                connection,
+                workspace.workspace_id,
+                workspace.source,
+                filled,
+                resources.encoder,
+                resources.chunkers,
             )
             written = Written()
             await index_threads(scope, roots, written)
@@ -81,14 +89,16 @@ async def fill_generation(resources: Resources, workspace: Workspace, generation
 
 
 async def _building(
-    connection: db.Connection, workspace_id: str, fingerprint: str
+    connection: db.Connection, workspace_id: str, wanted: tuple[str, str]
 ) -> Generation | None:
+    """The one that is being built with an embedder (by fingerprint) and a chunker (by version)."""
     generations = await read_live_generations(connection, workspace_id)
     return next(
         (
             generation
             for generation in generations
-            if generation.state == "building" and generation.embedder_fingerprint == fingerprint
+            if generation.state == "building"
+            and (generation.embedder_fingerprint, generation.chunker_version) == wanted
         ),
         None,
     )

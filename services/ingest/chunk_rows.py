@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.corpus import Message, Source
+from services.ingest.chunkers import Chunker
 from services.ingest.chunking import Chunk, Encoder, chunk_thread
 
 
@@ -57,13 +58,16 @@ class Difference:
 
 
 def thread_rows(
-    threads: Mapping[str, Sequence[Message]], source: Source, encoder: Encoder
+    threads: Mapping[str, Sequence[Message]],
+    source: Source,
+    encoder: Encoder,
+    chunker: Chunker = chunk_thread,
 ) -> list[ChunkRow]:
     """The rows of every chunk of threads, given by root id."""
     return [
         _row(chunk, root_id, {message.message_id: message for message in messages})
         for root_id, messages in threads.items()
-        for chunk in chunk_thread(messages, source, encoder)
+        for chunk in chunker(messages, source, encoder)
     ]
 
 

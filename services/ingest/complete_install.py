@@ -11,6 +11,7 @@ from recall.error.v1 import error_pb2
 from services.corpus import Source
 from services.ingest.backfill_jobs import ask_for_listing
 from services.ingest.begin_install import INSTALLING, state_sha256
+from services.ingest.chunkers import newest
 from services.ingest.generations import (
     NewGeneration,
     create_generation,
@@ -173,6 +174,7 @@ async def _ensure_serving(
         resources.new_generation_id(),
         workspace.source,
         embedders.by_name(embedders.default_name()).identity,
+        chunker_version=newest(resources.chunkers),
     )
     await create_generation(connection, new)
     await set_filled(connection, new.workspace_id, new.generation_id)

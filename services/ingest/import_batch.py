@@ -79,7 +79,12 @@ async def open_scope(
     """The scope of a transaction that writes to every generation with rows."""
     generations = await following(connection, workspace.workspace_id)
     return Scope(
-        connection, workspace.workspace_id, workspace.source, generations, resources.encoder
+        connection,
+        workspace.workspace_id,
+        workspace.source,
+        generations,
+        resources.encoder,
+        resources.chunkers,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from services.corpus import Source
 from services.ingest.build_generation import fill_generation
+from services.ingest.chunkers import newest
 from services.ingest.delete_messages import remove_some_bot_messages
 from services.ingest.directory import archive_team
 from services.ingest.directory_store import empty_channels, read_channels, save_listing
@@ -149,6 +150,7 @@ async def _ensure_generation(
         resources.new_generation_id(),
         workspace.source,
         resources.embedders.by_name(name).identity,
+        chunker_version=newest(resources.chunkers),
     )
     await create_generation(connection, new)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.embedding.registry import Embedders
+from services.ingest.chunkers import CHUNKERS, Chunkers
 from services.ingest.chunking import Encoder
 from services.ingest.pacing import Pace
 from services.ingest.queue import TERMS, Terms
@@ -29,6 +30,7 @@ class Resources:
     tokens: TokenCipher = field(default_factory=lambda: TokenCipher(()))
     # Gives [0, 1), so that retries do not come all at once.
     jitter: Callable[[], float] = random.random
+    chunkers: Chunkers = field(default_factory=lambda: CHUNKERS)
     # Whether a generation may serve only with a certified calibration.
     is_production: bool = False
     # Slack's pace where a workspace sets none.

@@ -18,6 +18,7 @@ from services.ingest.chunk_rows import (
     difference,
     thread_rows,
 )
+from services.ingest.chunkers import CHUNKERS, Chunkers, chunker_of
 from services.ingest.chunking import Encoder
 from services.ingest.generations import Generation
 from services.ingest.queue import enqueue_embedding
@@ -40,6 +41,7 @@ class Scope:
     source: Source
     generations: Sequence[Generation]
     encoder: Encoder
+    chunkers: Chunkers = field(default_factory=lambda: CHUNKERS)
 
 
 @dataclass
@@ -71,11 +73,11 @@ async def index_threads(scope: Scope, root_ids: Collection[str], written: Writte
     """Write what differs between the threads' chunks and their messages. Equal chunks stay."""
     for part in _parts(sorted(root_ids)):
         threads = group_by_thread(await _read_messages(scope, part))
-        rows = await asyncio.to_thread(thread_rows, threads, scope.source, scope.encoder)
+        rows = await asyncio.to_thread(_rows_by_chunker, scope, threads)
         stored = await _read_chunks(scope, part)
         for generation in scope.generations:
             found = stored.get(generation.generation_id, {})
-            changed = difference(rows, found)
+            changed = difference(rows[generation.chunker_version], found)
             written.texts_gone |= {found[chunk_id].text_sha256 for chunk_id in changed.gone}
             await _write(scope, generation, changed, written)
 
@@ -89,6 +91,18 @@ async def settle(scope: Scope, written: Written) -> None:
         )
     for generation_id in sorted(written.waiting):
         await enqueue_embedding(scope.connection, scope.workspace_id, generation_id)
+
+
+def _rows_by_chunker(
+    scope: Scope, threads: Mapping[str, Sequence[Message]]
+) -> dict[str, list[ChunkRow]]:
+    """What the chunker of each generation makes of the threads, by its version."""
+    return {
+        version: thread_rows(
+            threads, scope.source, scope.encoder, chunker_of(scope.chunkers, version)
+        )
+        for version in {generation.chunker_version for generation in scope.generations}
+    }
 
 
 def _parts(root_ids: Sequence[str]) -> Iterator[list[str]]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 import grpc
 
 from recall.error.v1 import error_pb2
 from recall.ingest.v1 import generations_pb2
-from services.corpus import Source
+from services.corpus import Message, Source
 from services.ingest.build_generation import build_generation
+from services.ingest.chunkers import CHUNKERS
+from services.ingest.chunking import Chunk, Encoder, chunk_thread
 from services.ingest.resources import Resources
+from services.ingest.service import servicers
 from services.ingest.upkeep import Upkeep
 from services.ingest.workspaces import Workspace
 from services.runtime.call import Call
 from services.runtime.interceptors import call_in_progress
 from tests import builders as b
-from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
+from tests.conftest import Serve
+from tests.integration.ingest_fixtures import Ingest, Rows, call_fails, stubs
 from tests.integration.lifecycle import build, listed, promote, validate
 
 WORKSPACE = Workspace("W", Source.SLACK, b.TEAM, index_bots=True)
@@ -92,6 +98,41 @@ async def test_every_import_edit_and_deletion_reaches_both_generations(
     together = " ".join(text for _, text in texts(rows, built))
     assert "a new reply" in together and "edited words" in together
     assert "message 1" not in together and "message 2" not in together
+
+
+async def test_each_generation_keeps_its_own_chunker(
+    ingest: Ingest, rows: Rows, upkeep: Upkeep, resources: Resources, serve: Serve
+) -> None:
+    await ingest.load(b.slack_import(*THREAD, embedder="local"))
+
+    def without_threads(
+        messages: Sequence[Message], source: Source, encoder: Encoder
+    ) -> list[Chunk]:
+        found = chunk_thread(messages, source, encoder)
+        return [replace(c, chunk_id=f"2-{c.chunk_id}") for c in found if c.kind == "message"]
+
+    newer = replace(resources, chunkers={**CHUNKERS, "2": without_threads})
+    background = Upkeep(newer)
+    async with serve(servicers(newer, background)) as peer:
+        both = stubs(peer)
+        built = (await build(both, background, "local")).generation_id
+        await both.load(
+            b.slack_import(
+                b.slack_record("a new reply", 9, thread_ts=b.ts_of(0)),
+                {"type": "message", "subtype": "tombstone", "ts": b.ts_of(2)},
+            )
+        )
+        rows.embed(built, 384)
+        await validate(both, built)
+        promoted = await promote(both, built)
+        assert (promoted.chunker_version, promoted.generation_id) == ("2", built)
+    of_each = "SELECT kind, count(*) FROM chunks WHERE generation_id = %s GROUP BY 1 ORDER BY 1"
+    assert rows.all(of_each, "g-1") == [("message", 4), ("thread", 1)]
+    assert rows.all(of_each, built) == [("message", 4)]
+    with call_fails() as errors:
+        await ingest.load(b.slack_import(b.slack_record("more", 30)))
+    assert errors[0].code == grpc.StatusCode.FAILED_PRECONDITION
+    assert "chunker 2" in errors[0].message
 
 
 async def test_a_build_that_was_stopped_is_continued(
