@@ -131,3 +131,26 @@ def test_status_of_a_workspace_shows_its_channels(beacon: Running) -> None:
     shown = beacon.recall("status", "--workspace", "beacon")
     assert shown.status == 0
     assert "imported" in shown.output
+
+
+def test_generations_are_listed_checked_and_kept(beacon: Running) -> None:
+    listed = beacon.recall("generations", "list", "--workspace", "beacon", "--json")
+    (serving,) = json.loads(listed.output)
+    assert (serving["state"], serving["calibration_status"]) == ("active", "")
+    assert (serving["is_sealed"], serving["collection"]) == (False, "")
+    generation_id = serving["generation_id"]
+    shown = beacon.recall("generations", "list", "--workspace", "beacon")
+    assert generation_id in shown.output and "none" in shown.output
+    checked = beacon.recall("generations", "validate", generation_id, "--workspace", "beacon")
+    assert checked.status == 0, checked.errors
+    assert f"{generation_id} is active: 811 sources" in checked.output
+    for arguments, named in (
+        (("rollback",), "nothing to go back to"),
+        (("promote",), "GENERATION is missing"),
+        (("validate", "g-unknown"), "g-unknown"),
+    ):
+        refused = beacon.recall("generations", *arguments, "--workspace", "beacon")
+        assert refused.status == 2, refused
+        assert named in refused.errors
+    collected = beacon.recall("generations", "gc", "--workspace", "beacon")
+    assert (collected.status, collected.output.strip()) == (0, "Nothing to collect.")
