@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from recall.corpus.v1 import corpus_pb2
 from recall.ingest.v1 import generations_pb2
@@ -14,6 +17,9 @@ from services.gateway.deadline import Deadline
 VALIDATE_SECONDS = 600.0
 # With live traffic the wanted chunk may change between the call that names it and the search.
 ATTEMPTS = 5
+# A text lies nearer to its own words than this cosine distance; what another model made of it, or
+# of another text, lies about at 1.
+FARTHEST = 0.5
 
 
 async def validate_generation(
@@ -49,6 +55,7 @@ async def _search(
             channel_ids=[wanted.channel_id],
         ),
         question=wanted.question,
+        filter=_at_its_time(wanted),
         pin=corpus_pb2.Pin(generation_id=generation.generation_id),
         explain=True,
         trust_mode=corpus_pb2.TRUST_MODE_RELAXED,
@@ -60,10 +67,19 @@ async def _search(
         chunk_id=wanted.chunk_id,
         question=wanted.question,
         channel_id=wanted.channel_id,
-        found_dense=_lists(shown.dense, wanted.chunk_id),
-        found_lexical=_lists(shown.lexical, wanted.chunk_id),
+        found_dense=_lists(shown.dense, wanted.chunk_id, FARTHEST),
+        # Words that no question is searched for, such as "to be", leave that arm nothing to find.
+        found_lexical=_lists(shown.lexical, wanted.chunk_id) or not shown.lexical_query,
     )
 
 
-def _lists(candidates: Iterable[retrieve_pb2.Candidate], chunk_id: str) -> bool:
-    return any(candidate.chunk_id == chunk_id for candidate in candidates)
+def _at_its_time(wanted: generations_pb2.SmokeSearch) -> corpus_pb2.Filter:
+    end = Timestamp()
+    end.FromMicroseconds(wanted.posted_until.ToMicroseconds() + 1)
+    return corpus_pb2.Filter(posted_after=wanted.posted_from, posted_before=end)
+
+
+def _lists(
+    candidates: Iterable[retrieve_pb2.Candidate], chunk_id: str, farthest: float = math.inf
+) -> bool:
+    return any(each.chunk_id == chunk_id and each.score < farthest for each in candidates)

@@ -68,7 +68,11 @@ def validation(request: generations_pb2.ValidateGenerationRequest, caller_name: 
     """What a validation asks for; the search is absent in its first call."""
     given = request.smoke_search
     search = SmokeSearch(
-        given.chunk_id, given.question, given.channel_id, given.found_dense, given.found_lexical
+        given.chunk_id,
+        given.question,
+        given.channel_id,
+        found_dense=given.found_dense,
+        found_lexical=given.found_lexical,
     )
     return Validation(
         request.workspace_id,
@@ -82,15 +86,20 @@ def checked(
     found: Checked, shown: generations_pb2.Generation
 ) -> generations_pb2.ValidateGenerationResponse:
     """What was checked, for the wire."""
-    wanted = found.wanted
     return generations_pb2.ValidateGenerationResponse(
         generation=shown,
         faults=found.reading.faults,
-        wanted=generations_pb2.SmokeSearch(
-            chunk_id=wanted.chunk_id, question=wanted.question, channel_id=wanted.channel_id
-        )
-        if wanted
-        else None,
+        wanted=_smoke_search(found.wanted) if found.wanted else None,
         sources=found.reading.sources,
         chunks=found.reading.chunks,
+    )
+
+
+def _smoke_search(wanted: SmokeSearch) -> generations_pb2.SmokeSearch:
+    return generations_pb2.SmokeSearch(
+        chunk_id=wanted.chunk_id,
+        question=wanted.question,
+        channel_id=wanted.channel_id,
+        posted_from=timestamp(wanted.posted_from),
+        posted_until=timestamp(wanted.posted_until),
     )

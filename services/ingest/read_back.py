@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from services.ingest.generations import Generation
 from services.runtime import db, sql
@@ -35,6 +36,8 @@ class SmokeSearch:
     chunk_id: str
     question: str
     channel_id: str
+    posted_from: datetime | None = None
+    posted_until: datetime | None = None
     found_dense: bool = False
     found_lexical: bool = False
 
@@ -72,9 +75,9 @@ async def choose_smoke_search(
     """A chunk that both arms must find by its own words; None when no chunk has any."""
     statement = _STATEMENTS.for_width("smoke_chunk", generation.width)
     row = await db.fetch_one(connection, statement, generation.key)
-    if row is None:
+    if row is None or not words_of(row[1]):
         return None
-    return SmokeSearch(row[0], words_of(row[1]), row[2])
+    return SmokeSearch(row[0], words_of(row[1]), *row[2:])
 
 
 async def is_searchable(

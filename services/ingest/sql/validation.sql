@@ -99,9 +99,8 @@ WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
 ORDER BY source_uri
 
 -- name: smoke_chunk
--- Ids are hashes, so the first thousand are a sample; of these one with many words, which few
--- others can hold.
-SELECT c.chunk_id, c.text, c.channel_id
+-- Ids are hashes, so the first thousand are a sample; of these a long one, for its many words.
+SELECT c.chunk_id, c.text, c.channel_id, t.posted_from, t.posted_until
 FROM (
     SELECT chunk_id
     FROM vectors_{width}
@@ -119,8 +118,7 @@ INNER JOIN chunks AS c
     ON c.workspace_id = %(workspace_id)s
     AND c.generation_id = %(generation_id)s
     AND c.chunk_id = sample.chunk_id
-WHERE length(t.terms) > 0
-ORDER BY least(length(t.terms), 40) DESC, c.chunk_id
+ORDER BY least(length(c.text), 400) DESC, c.chunk_id
 LIMIT 1
 
 -- name: embedded_text
