@@ -99,11 +99,12 @@ def new_generation_id(now: datetime, entropy: str) -> str:
     return f"g-{now.astimezone(UTC):%Y%m%d-%H%M%S}-{entropy}"
 
 
-async def read_generations(connection: db.Connection, workspace_id: str) -> list[Generation]:
-    """The workspace's generations, live and sealed, newest first."""
-    rows = await db.fetch_all(
-        connection, _STATEMENTS["read_generations"], {"workspace_id": workspace_id}
-    )
+async def read_generations(
+    connection: db.Connection, workspace_id: str, states: Sequence[str] | None = None
+) -> list[Generation]:
+    """The workspace's generations, live and sealed, newest first; None means in any state."""
+    wanted = {"workspace_id": workspace_id, "states": None if states is None else list(states)}
+    rows = await db.fetch_all(connection, _STATEMENTS["read_generations"], wanted)
     return [Generation(row[0], row[1], Source(row[2]), *row[3:]) for row in rows]
 
 
@@ -115,8 +116,8 @@ async def read_live_generations(connection: db.Connection, workspace_id: str) ->
 
 async def following(connection: db.Connection, workspace_id: str) -> list[Generation]:
     """Generations that every write of messages must reach."""
-    found = await read_live_generations(connection, workspace_id)
-    return [generation for generation in found if generation.state in FOLLOWING]
+    found = await read_generations(connection, workspace_id, FOLLOWING)
+    return [generation for generation in found if not generation.is_sealed]
 
 
 def in_state(generations: Sequence[Generation], state: str) -> Generation | None:

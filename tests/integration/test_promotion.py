@@ -26,6 +26,7 @@ from tests.integration.lifecycle import (
     states,
     validate,
 )
+from tests.integration.test_installations import installed
 
 THREAD = [b.slack_record(f"message {n}", n, thread_ts=b.ts_of(0)) for n in range(4)]
 UNCERTIFIED = error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED
@@ -135,6 +136,17 @@ async def test_a_first_import_in_production_serves_only_after_its_certification(
         publish_calibration(rows, "g-1")
         await promote(strict, "g-1", uncertified=False)
     assert states(rows) == {"g-1": "active"}
+
+
+async def test_an_app_installed_in_production_serves_only_after_its_certification(
+    rows: Rows, upkeep: Upkeep, production: Resources, serve: Serve
+) -> None:
+    async with serve(servicers(production, upkeep)) as peer:
+        strict = stubs(peer)
+        await installed(strict)
+        await installed(strict)
+    assert states(rows) == {"g-1": "building"}
+    assert audited(rows) == []
 
 
 async def test_a_rollback_swaps_the_two_and_a_second_one_swaps_them_back(

@@ -47,6 +47,7 @@ SELECT
 FROM generations AS g
 INNER JOIN embedders AS e ON e.fingerprint = g.embedder_fingerprint
 WHERE g.workspace_id = %(workspace_id)s
+    AND (%(states)s::text[] IS NULL OR g.state = ANY (%(states)s::text[]))
 ORDER BY g.created_at DESC, g.generation_id DESC
 
 -- name: clear_some_chunks
