@@ -71,7 +71,8 @@ class Channels:
 
     async def begin_pass(self, channel_id: str, kind: str) -> ChannelReading | None:
         """Begin to read a channel from its newest message, down to what is kept of it."""
-        oldest_ts = await read_kept_after(self.connection, self.workspace_id, channel_id)
+        kept_after = await read_kept_after(self.connection, self.workspace_id, [channel_id])
+        oldest_ts = kept_after[channel_id]
         days = RECENT_DAYS if kind == RECENT else None
         row = await self._one(
             "begin_pass",

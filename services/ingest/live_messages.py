@@ -43,22 +43,28 @@ async def read_bot(connection: db.Connection, workspace_id: str) -> Bot:
 
 
 async def write_live_messages(
-    scope: Scope, workspace: Workspace, channel: ChannelRow, raw_records: Sequence[bytes]
+    scope: Scope, workspace: Workspace, raw_records: Sequence[tuple[ChannelRow, bytes]]
 ) -> Stored:
-    """Store records of one channel, deletions among them, in the transaction of ``scope``.
+    """Store records of some channels, deletions among them, in the transaction of ``scope``.
 
-    ``raw_records`` are message objects as history gives them, UTF-8 JSON. The app's own messages
-    and those older than the channel keeps are left out. The fates are of the others, in order.
+    ``raw_records`` are message objects as history gives them, UTF-8 JSON, each with its channel.
+    The app's own messages and those older than their channel keeps are left out. The fates are of
+    the others, in order.
     """
-    directory = await mentioned_directory(scope.connection, scope.workspace_id, raw_records)
-    place = Place(
-        workspace.team_id, channel.channel_id, channel.name, directory, workspace.index_bots
-    )
-    reader = Reader(Source.SLACK, directory, {channel.channel_id: place}, workspace.index_bots)
-    records = [RawRecord(channel.channel_id, "", raw) for raw in raw_records]
+    raws = [raw for _, raw in raw_records]
+    channels = {channel.channel_id: channel for channel, _ in raw_records}
+    directory = await mentioned_directory(scope.connection, scope.workspace_id, raws)
+    places = {
+        channel.channel_id: Place(
+            workspace.team_id, channel.channel_id, channel.name, directory, workspace.index_bots
+        )
+        for channel in channels.values()
+    }
+    reader = Reader(Source.SLACK, directory, places, workspace.index_bots)
+    records = [RawRecord(channel.channel_id, "", raw) for channel, raw in raw_records]
     batch = await asyncio.to_thread(read_batch, reader, records)
     bot = await read_bot(scope.connection, scope.workspace_id)
-    kept_after = await read_kept_after(scope.connection, scope.workspace_id, channel.channel_id)
+    kept_after = await read_kept_after(scope.connection, scope.workspace_id, list(channels))
     kept = still_kept(batch.messages, kept_after)
     batch.messages = [message for message in kept if not bot.wrote(message)]
     await add_guests(scope.connection, scope.workspace_id, _guests(directory, batch.messages))

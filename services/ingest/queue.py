@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.ingest.backoff import NextRun
@@ -53,6 +53,7 @@ class Terms:
 
 
 TERMS = Terms()
+ONE_BY_ONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Job(Claim):
-    """One claim of a job. ``attempts`` are the counted failures of runs before this one."""
+    """One claim of a job. ``attempts`` are the counted failures of runs before this one.
+
+    ``lapses`` are the holders before this one that fell silent over it, in a row.
+    """
 
     kind: str
     payload: Mapping[str, Any]
     attempts: int
     max_attempts: int
     trace_context: str
+    lapses: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,18 @@ async def still_holds(connection: db.Connection, job: Job) -> bool:
     A handler that asks under the workspace's lock writes nothing for a job that a purge deleted or
     that somebody else took over.
     """
-    return await db.fetch_one(connection, _STATEMENTS["still_holds"], _key(job)) is not None
+    return await still_held(connection, [job]) == [job]
+
+
+async def still_held(connection: db.Connection, jobs: Sequence[Job]) -> list[Job]:
+    """Of several jobs of one workspace those whose claim is current, in the order given."""
+    rows = await db.fetch_all(
+        connection,
+        _STATEMENTS["still_held"],
+        {"workspace_id": jobs[0].workspace_id, **_ids(jobs)},
+    )
+    held = {row[0] for row in rows}
+    return [job for job in jobs if job.job_id in held]
 
 
 async def enqueue_embedding(
@@ -125,37 +141,67 @@ async def enqueue_embedding(
 
 
 async def claim(
-    pool: db.Pool, kinds: Sequence[str] = KINDS, limit: int = 1, terms: Terms = TERMS
+    pool: db.Pool,
+    kinds: Sequence[str] = KINDS,
+    limit: int = 1,
+    terms: Terms = TERMS,
+    batches: Mapping[str, int] = ONE_BY_ONE,
 ) -> list[Job]:
     """The most urgent jobs of the given kinds that nobody holds, now held by the caller.
 
-    A job whose holders all fell silent is left dead instead.
+    A job whose holders all fell silent is left dead instead. Behind a single job of a kind in
+    ``batches`` others of its kind are claimed too, up to that number in all, by turn; a job that
+    ever went wrong stays alone.
     """
-    parameters = {
-        "kinds": sorted(kinds, key=KINDS.index),
-        "limit": limit,
-        "max_attempts": terms.max_attempts,
-        "lease_seconds": terms.lease_seconds,
-        "missed_seconds": terms.missed_seconds,
-    }
+    lease = {"max_attempts": terms.max_attempts, "lease_seconds": terms.lease_seconds}
+    wanted = {"kinds": sorted(kinds, key=KINDS.index), "limit": limit}
     async with db.across_tenants(pool) as connection:
-        rows = await db.fetch_all(connection, _STATEMENTS["claim"], parameters)
-    rows.sort(key=lambda row: (KINDS.index(row[3]), row[-2]))
-    for row in rows:
-        if row[-1] > MAX_LAPSES:
-            job = Job(*row[:-2])
+        silence = {"missed_seconds": terms.missed_seconds}
+        jobs = await _claimed(connection, "claim", wanted | lease | silence)
+        size = batches.get(jobs[0].kind, 1) if len(jobs) == 1 else 1
+        if size > 1 and not jobs[0].attempts and not jobs[0].lapses:
+            more = {"kind": jobs[0].kind, "limit": size - 1}
+            jobs += await _claimed(connection, "claim_more", more | lease)
+    for job in jobs:
+        if job.lapses > MAX_LAPSES:
             await fail(pool, job, NextRun(job.attempts, None), WORN_OUT)
-    return [Job(*row[:-2]) for row in rows if row[-1] <= MAX_LAPSES]
+    return [job for job in jobs if job.lapses <= MAX_LAPSES]
+
+
+async def _claimed(
+    connection: db.Connection, statement: str, parameters: dict[str, Any]
+) -> list[Job]:
+    """The jobs that a statement claims, most urgent first."""
+    rows = await db.fetch_all(connection, _STATEMENTS[statement], parameters)
+    rows.sort(key=lambda row: (KINDS.index(row[3]), row[-2]))
+    return [replace(Job(*row[:-2]), lapses=row[-1]) for row in rows]
 
 
 async def heartbeat(pool: db.Pool, claim: Claim, terms: Terms = TERMS) -> bool:
     """Prove life and renew the lease. False: the job has another holder, or none any more."""
-    return bool(await _settled(pool, "heartbeat", claim, lease_seconds=terms.lease_seconds))
+    return bool(await heartbeat_all(pool, [claim], terms))
+
+
+async def heartbeat_all(pool: db.Pool, claims: Sequence[Claim], terms: Terms = TERMS) -> set[str]:
+    """Prove life for several jobs at once; the ids of those that the caller holds."""
+    parameters = {**_keys(claims), "lease_seconds": terms.lease_seconds}
+    async with db.across_tenants(pool) as connection:
+        rows = await db.fetch_all(connection, _STATEMENTS["heartbeat"], parameters)
+    return {row[1] for row in rows}
 
 
 async def complete(pool: db.Pool, claim: Claim) -> bool:
     """The job is done, or ready again when it was asked for meanwhile. False: not the holder."""
-    return bool(await _settled(pool, "complete", claim))
+    return bool(await complete_all(pool, [claim]))
+
+
+async def complete_all(pool: db.Pool, claims: Sequence[Claim]) -> set[str]:
+    """Complete several jobs at once; the ids of those that the caller held."""
+    async with db.across_tenants(pool) as connection:
+        rows = await db.fetch_all(connection, _STATEMENTS["complete"], _keys(claims))
+        for workspace_id, kind, state in {(row[0], row[2], row[3]) for row in rows}:
+            await _wake(connection, workspace_id, kind, state)
+    return {row[1] for row in rows}
 
 
 async def fail(pool: db.Pool, claim: Claim, next_run: NextRun, last_error: str) -> str:
@@ -209,11 +255,16 @@ async def _settled(pool: db.Pool, statement: str, claim: Claim, **parameters: ob
         if row is None:
             return ""
         kind, state = row
-        if state == "ready":
-            await notify(connection, kind)
-        elif state != "running" and kind in BARRIER_KINDS:
-            await connection.execute(_STATEMENTS["notify_commands"], _key(claim))
+        await _wake(connection, claim.workspace_id, kind, state)
     return str(state)
+
+
+async def _wake(connection: db.Connection, workspace_id: str, kind: str, state: str) -> None:
+    """Wake whoever waits for a job in its new state, or for its end."""
+    if state == "ready":
+        await notify(connection, kind)
+    elif state != "running" and kind in BARRIER_KINDS:
+        await connection.execute(_STATEMENTS["notify_commands"], {"workspace_id": workspace_id})
 
 
 def _key(claim: Claim) -> dict[str, Any]:
@@ -221,4 +272,15 @@ def _key(claim: Claim) -> dict[str, Any]:
         "workspace_id": claim.workspace_id,
         "job_id": claim.job_id,
         "claim_number": claim.claim_number,
+    }
+
+
+def _keys(claims: Sequence[Claim]) -> dict[str, Any]:
+    return {"workspace_ids": [claim.workspace_id for claim in claims], **_ids(claims)}
+
+
+def _ids(claims: Sequence[Claim]) -> dict[str, Any]:
+    return {
+        "job_ids": [claim.job_id for claim in claims],
+        "claim_numbers": [claim.claim_number for claim in claims],
     }

@@ -15,6 +15,7 @@ from services.ingest.history_pages import Root, highest, is_past, lowest, roots_
 from services.ingest.history_run import Rows, Run
 from services.ingest.import_batch import open_scope
 from services.ingest.known_channels import read_channel
+from services.ingest.listing import ChannelRow
 from services.ingest.live_messages import write_live_messages
 from services.ingest.refused_pages import record_refusal, usable
 from services.ingest.slack_history import Page, Refusal, Span
@@ -60,7 +61,7 @@ async def _store(
     await rows.threads.expect(channel, prefix, roots)
     scope = await open_scope(connection, workspace, run.backfill.resources)
     await delete_messages(scope, [message_id for message_id, _ in gone])
-    await write_live_messages(scope, workspace, known, as_records(page.rows))
+    await write_live_messages(scope, workspace, as_records(known, page.rows))
 
 
 async def _gone(
@@ -80,6 +81,6 @@ async def _gone(
     )
 
 
-def as_records(rows: Iterable[Json]) -> list[bytes]:
-    """Rows as the reader of records takes them."""
-    return [json.dumps(row).encode() for row in rows]
+def as_records(channel: ChannelRow, rows: Iterable[Json]) -> list[tuple[ChannelRow, bytes]]:
+    """Rows of a channel as the reader of records takes them."""
+    return [(channel, json.dumps(row).encode()) for row in rows]

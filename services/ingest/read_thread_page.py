@@ -60,4 +60,4 @@ async def _store(
         stretch = Shown(thread.read_up_to_ts, below_ts, shown, asked_at)
         gone = await gone_from_thread(rows.connection, run.workspace_id, root_id, stretch)
         await delete_messages(scope, gone)
-    await write_live_messages(scope, workspace, known, as_records(replies))
+    await write_live_messages(scope, workspace, as_records(known, replies))

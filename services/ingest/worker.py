@@ -15,7 +15,7 @@ from services.ingest.assembly import open_resources
 from services.ingest.backfill import handle_backfill
 from services.ingest.config import IngestConfig, read_config
 from services.ingest.embedding import fill_vectors
-from services.ingest.event import handle_event
+from services.ingest.event import handle_event, handle_events
 from services.ingest.forget_jobs import forget_jobs
 from services.ingest.history_run import Backfill, OpenSlack
 from services.ingest.job_loop import Handler, JobLoop
@@ -60,6 +60,7 @@ async def work(config: IngestConfig, health: Listener | None = None) -> None:
             handlers(resources, door.open),
             resources.jitter,
             resources.job_terms,
+            {"event": partial(handle_events, resources)},
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, jobs.stop)

@@ -10,7 +10,7 @@ import pytest
 
 from recall.ingest.v1 import slack_pb2
 from services.ingest import queue
-from services.ingest.event import handle_event
+from services.ingest.event import handle_event, handle_events
 from services.ingest.purge import handle_purge
 from services.ingest.rendering import handle_rendering
 from services.ingest.resources import Resources
@@ -49,6 +49,13 @@ class App:
             for job in jobs:
                 await HANDLERS[job.kind](self.resources, job)
                 await queue.complete(self.resources.queue_pool, job)
+
+    async def work_together(self) -> None:
+        """Handle the events of one workspace as a worker does, several in one transaction."""
+        pool = self.resources.queue_pool
+        while jobs := await queue.claim(pool, ("event",), batches={"event": 32}):
+            await handle_events(self.resources, jobs)
+            assert len(await queue.complete_all(pool, jobs)) == len(jobs)
 
 
 @pytest.fixture

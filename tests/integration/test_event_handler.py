@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import pytest
@@ -490,15 +491,13 @@ async def test_a_leave_that_comes_after_the_app_joined_again_purges_nothing(
 
 _TEAMS = (f"T0P{number}" for number in itertools.count())
 _SECONDS = st.integers(0, 3)
-_ACTS = st.lists(
-    st.one_of(
-        st.tuples(st.just("post"), _SECONDS),
-        st.tuples(st.just("edit"), _SECONDS, st.integers(60, 64)),
-        st.tuples(st.just("delete"), _SECONDS),
-        st.tuples(st.just("preview"), _SECONDS),
-    ),
-    max_size=12,
+_ACT = st.one_of(
+    st.tuples(st.just("post"), _SECONDS),
+    st.tuples(st.just("edit"), _SECONDS, st.integers(60, 64)),
+    st.tuples(st.just("delete"), _SECONDS),
+    st.tuples(st.just("preview"), _SECONDS),
 )
+_ACTS = st.lists(_ACT, max_size=12)
 
 
 def event_of(act: tuple[Any, ...]) -> b.Record:
@@ -542,7 +541,8 @@ async def test_any_order_of_events_some_twice_ends_with_the_newest_versions(
     for event, event_id in deliveries:
         await app.tell(event, event_id, team_id=team)
         if shuffled.random() < 0.5:
-            await app.work()
+            await shuffled.choice((app.work, app.work_together))()
+    await app.work_together()
     await app.work()
     stored = rows.all("SELECT ts, text FROM messages WHERE workspace_id = %s ORDER BY ts", team)
     wanted = {b.ts_of(second): text for second, text in expected(acts).items()}
@@ -556,3 +556,82 @@ async def test_any_order_of_events_some_twice_ends_with_the_newest_versions(
     }
     envelopes = "SELECT count(*) FROM jobs WHERE workspace_id = %s AND payload ? 'envelope'"
     assert rows.one(envelopes, team) == 0
+
+
+_MORE_ACTS = st.lists(
+    st.one_of(
+        _ACT,
+        st.tuples(st.just("elsewhere"), _SECONDS),
+        st.tuples(st.just("guest"), _SECONDS),
+        st.tuples(st.just("rename"), st.integers(1, 2)),
+        st.tuples(st.just("private"), st.just(0)),
+        st.tuples(st.just("leave"), st.just(2)),
+        st.tuples(st.just("move"), st.just(0)),
+    ),
+    min_size=2,
+    max_size=14,
+)
+
+
+def more_event_of(act: tuple[Any, ...]) -> b.Record:
+    kind, number = act[0], act[1]
+    if kind == "elsewhere":
+        return s.posted(f"elsewhere {number}", number, channel="C0ELSEWHERE")
+    if kind == "guest":
+        profile = {"display_name": "A guest"}
+        return s.posted(f"hi <@U1> {number}", number, user="U0GUEST", user_profile=profile)
+    if kind == "rename":
+        named = {"id": b.GENERAL, "name": f"name-{number}", "created": 1}
+        return s.about_channel("channel_rename", named, at=number)
+    if kind == "private":
+        return s.posted("", 900, subtype="channel_convert_to_private")
+    if kind == "leave":
+        return s.about_channel("channel_left", at=number)
+    if kind == "move":
+        ids = {"old_channel_id": "C0ELSEWHERE", "new_channel_id": "C0NEW"}
+        return {"type": "channel_id_changed", "event_ts": b.ts_of(900), **ids}
+    return event_of(act)
+
+
+_LEFT = {
+    "messages": "message_id, channel_id, author_id, edited_ts, text, thread_root_id",
+    "chunks": "kind, channel_id, thread_root_id, text",
+    "chunk_messages": "message_id, position",
+    "chunk_terms": "channel_id, author_ids, terms",
+    "vectors_384": "channel_id, author_ids, posted_from, posted_until",
+    "channels": "channel_id, name, kind",
+    "people": "person_id, display_name",
+    "tombstones": "message_id",
+    "purge_reports": "channel_id, hold_ts, deleted",
+    "jobs": "kind, state, payload",
+}
+
+
+def left_behind(rows: Rows, team: str) -> dict[str, list[str]]:
+    """What is stored for a workspace, without its own id."""
+    return {
+        table: sorted(
+            str(row).replace(team, "")
+            for row in rows.all(f"SELECT {columns} FROM {table} WHERE workspace_id = %s", team)
+        )
+        for table, columns in _LEFT.items()
+    }
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(acts=_MORE_ACTS)
+async def test_events_handled_together_leave_what_they_leave_one_after_the_other(
+    app: App, rows: Rows, acts: list[tuple[Any, ...]]
+) -> None:
+    left = []
+    for work in (partial(app.work, "event"), app.work_together):
+        team = next(_TEAMS)
+        install(rows, team, team)
+        for number, act in enumerate(acts):
+            await app.tell(more_event_of(act), f"Ev{number}", team_id=team)
+        await work()
+        await app.work()
+        left.append(left_behind(rows, team))
+    assert left[0] == left[1]

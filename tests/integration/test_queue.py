@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from recall.error.v1 import error_pb2
 from services.ingest import queue
 from services.ingest.backfill_jobs import come_back
 from services.ingest.backoff import NextRun
-from services.ingest.job_loop import Handler, JobLoop
+from services.ingest.job_loop import BatchHandler, Handler, JobLoop
 from services.ingest.migrate import migrate, read_migrations
 from services.ingest.queue import Job, NewJob, Terms
 from services.ingest.wakeups import listen
@@ -473,9 +473,13 @@ async def test_the_number_of_attempts_is_that_of_the_process_that_claims(
 
 
 @asynccontextmanager
-async def running(pool: db.Pool, handlers: dict[str, Handler]) -> AsyncIterator[JobLoop]:
+async def running(
+    pool: db.Pool,
+    handlers: dict[str, Handler],
+    batch_handlers: dict[str, BatchHandler] | None = None,
+) -> AsyncIterator[JobLoop]:
     """A loop for the length of a block, stopped at its end."""
-    loop = JobLoop(pool, handlers, lambda: 0.0)
+    loop = JobLoop(pool, handlers, lambda: 0.0, batch_handlers=batch_handlers or {})
     task = asyncio.create_task(loop.run())
     try:
         yield loop
@@ -722,3 +726,212 @@ async def test_a_job_that_comes_back_begins_anew_when_it_was_asked_for_meanwhile
     await queue.complete(queue_pool, job)
     query(b"UPDATE jobs SET run_at = now()")
     assert "cursor" not in (await claimed(queue_pool)).payload
+
+
+# Batches --------------------------------------------------------------------------------------
+
+BATCHES = {"event": 4}
+# The loop tests below use a kind that only one slot claims, so that one claim takes all there is.
+
+
+def keys(jobs: Sequence[Job]) -> list[str]:
+    return [job.payload["key"] for job in jobs]
+
+
+def ended(query: Query) -> bool:
+    left = b"SELECT count(*) FROM jobs WHERE state IN ('ready', 'running')"
+    return bool(query(left) == (0,))
+
+
+async def never(job: Job) -> None:
+    raise AssertionError("jobs that were claimed together were not done together")
+
+
+async def test_jobs_are_claimed_together_by_turn_up_to_the_size_of_a_batch(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    for number in range(6):
+        await enqueue("event", str(number))
+    await enqueue("event", "single", workspace_id="other")
+    await enqueue("embedding")
+    first = await queue.claim(queue_pool, batches=BATCHES)
+    second = await queue.claim(queue_pool, batches=BATCHES)
+    assert keys(first)[0] == "0" and len(first) == 4
+    # One workspace's backlog delays another's job by one at most, in a batch too.
+    assert "single" in keys(first)[:2]
+    assert keys(second) == ["3", "4", "5"]
+    assert keys(await queue.claim(queue_pool, batches=BATCHES)) == ["k"]
+
+
+async def test_a_kind_without_a_batch_is_claimed_one_by_one(
+    enqueue: Enqueue, queue_pool: db.Pool
+) -> None:
+    await enqueue("purge")
+    await enqueue("purge", "second")
+    assert keys(await queue.claim(queue_pool, batches=BATCHES)) == ["k"]
+
+
+@pytest.mark.parametrize("wrong", ["attempts", "lapses"])
+async def test_a_job_that_ever_went_wrong_is_alone(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query, wrong: str
+) -> None:
+    for number in range(4):
+        await enqueue("event", str(number))
+    query(b"UPDATE jobs SET " + wrong.encode() + b" = 1 WHERE dedup_key IN ('0', '2')")
+    claims = [keys(await queue.claim(queue_pool, batches=BATCHES)) for _ in range(3)]
+    assert claims == [["0"], ["1", "3"], ["2"]]
+
+
+async def test_a_job_whose_holder_fell_silent_is_alone(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for number in range(3):
+        await enqueue("event", str(number))
+    assert len(await queue.claim(queue_pool, batches=BATCHES)) == 3
+    query(b"UPDATE jobs SET heartbeat_at = now() - interval '6 seconds'")
+    claims = [await queue.claim(queue_pool, batches=BATCHES) for _ in range(3)]
+    assert [len(jobs) for jobs in claims] == [1, 1, 1]
+
+
+async def test_of_several_jobs_only_those_still_held_are_completed(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for number in range(3):
+        await enqueue("event", str(number))
+    jobs = await queue.claim(queue_pool, batches=BATCHES)
+    query(b"UPDATE jobs SET claim_number = claim_number + 1 WHERE dedup_key = '1'")
+    held = {jobs[0].job_id, jobs[2].job_id}
+    assert await queue.heartbeat_all(queue_pool, jobs) == held
+    assert await queue.complete_all(queue_pool, jobs) == held
+    assert query(b"SELECT state FROM jobs WHERE dedup_key = '1'") == ("running",)
+    assert query(b"SELECT count(*) FROM jobs WHERE state = 'done'") == (2,)
+
+
+async def test_jobs_of_one_workspace_are_done_together(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for number in range(3):
+        for workspace_id in (WORKSPACE, "other"):
+            await enqueue("rendering", str(number), workspace_id=workspace_id)
+    done: dict[str, list[str]] = {}
+
+    async def together(jobs: Sequence[Job]) -> None:
+        done[jobs[0].workspace_id] = keys(jobs)
+        assert {job.workspace_id for job in jobs} == {jobs[0].workspace_id}
+
+    async with running(queue_pool, {"rendering": never}, {"rendering": together}):
+        await until(lambda: ended(query))
+    assert done == {WORKSPACE: ["0", "1", "2"], "other": ["0", "1", "2"]}
+    assert query(b"SELECT count(*) FROM jobs WHERE state = 'done'") == (6,)
+
+
+async def test_a_batch_that_goes_wrong_is_done_again_job_by_job(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for key in ("good", "bad", "better"):
+        await enqueue("rendering", key)
+    done: list[str] = []
+
+    async def alone(job: Job) -> None:
+        if job.payload["key"] == "bad":
+            raise invalid("envelope", "has no event")
+        done.append(job.payload["key"])
+
+    async def together(jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            await alone(job)
+
+    async with running(queue_pool, {"rendering": alone}, {"rendering": together}):
+        await until(lambda: ended(query))
+    assert done == ["good", "good", "better"]
+    states = b"SELECT array_agg(state ORDER BY dedup_key), sum(attempts) FROM jobs"
+    assert query(states) == (["dead", "done", "done"], 1)
+
+
+async def test_an_outage_counts_for_no_job_of_a_batch(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for key in ("one", "two"):
+        await enqueue("rendering", key)
+    outages = iter([True])
+    counted: list[int] = []
+
+    async def together(jobs: Sequence[Job]) -> None:
+        counted.extend(job.attempts for job in jobs)
+        if next(outages, False):
+            reason = error_pb2.ERROR_REASON_EMBEDDER_UNAVAILABLE
+            raise unavailable(reason, "The provider is away.", retry_after_seconds=0.01)
+
+    async def alone(job: Job) -> None:
+        await together([job])
+
+    async with running(queue_pool, {"rendering": alone}, {"rendering": together}):
+        await until(lambda: ended(query))
+    assert counted == [0, 0, 0, 0]
+
+
+async def test_a_job_of_a_batch_that_somebody_else_took_keeps_the_others_from_nothing(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for key in ("mine", "taken"):
+        await enqueue("rendering", key)
+    began = asyncio.Event()
+
+    async def alone(job: Job) -> None:
+        pass
+
+    async def together(jobs: Sequence[Job]) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async with running(queue_pool, {"rendering": alone}, {"rendering": together}):
+        await began.wait()
+        query(b"UPDATE jobs SET claim_number = claim_number + 1 WHERE dedup_key = 'taken'")
+        await until(lambda: query(b"SELECT count(*) FROM jobs WHERE state = 'done'") == (1,))
+    assert query(b"SELECT state FROM jobs WHERE dedup_key = 'taken'") == ("running",)
+
+
+async def test_jobs_that_wait_for_their_batch_are_kept_alive(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for key in ("one", "two"):
+        for workspace_id in (WORKSPACE, "other"):
+            await enqueue("rendering", key, workspace_id=workspace_id)
+    over = asyncio.Event()
+
+    async def together(jobs: Sequence[Job]) -> None:
+        await over.wait()
+
+    silent = b"SELECT count(*) FROM jobs WHERE heartbeat_at = leased_until - interval '10 minutes'"
+    beats = b"SELECT count(DISTINCT heartbeat_at), min(heartbeat_at) FROM jobs"
+    async with running(queue_pool, {"rendering": never}, {"rendering": together}):
+        await until(lambda: query(silent) == (4,))
+        _, claimed_at = query(beats)
+        await until(lambda: query(beats)[1] > claimed_at)
+        over.set()
+        await until(lambda: ended(query))
+    assert query(b"SELECT max(claim_number) FROM jobs") == (1,)
+
+
+async def test_a_stopped_loop_gives_back_what_it_claimed_and_did_not_begin(
+    enqueue: Enqueue, queue_pool: db.Pool, query: Query
+) -> None:
+    for key in ("one", "two"):
+        for workspace_id in (WORKSPACE, "other"):
+            await enqueue("rendering", key, workspace_id=workspace_id)
+    began = asyncio.Event()
+    done: list[str] = []
+
+    async def together(jobs: Sequence[Job]) -> None:
+        began.set()
+        done.append(jobs[0].workspace_id)
+        # Long enough to be told to stop, short enough to be finished.
+        await asyncio.sleep(0.5)
+
+    async with running(queue_pool, {"rendering": never}, {"rendering": together}):
+        await began.wait()
+    assert len(done) == 1
+    states = b"SELECT workspace_id, array_agg(state) FROM jobs GROUP BY 1 HAVING workspace_id = %s"
+    assert query(states, (done[0],)) == (done[0], ["done", "done"])
+    left = WORKSPACE if done[0] == "other" else "other"
+    assert query(states, (left,)) == (left, ["ready", "ready"])

@@ -89,22 +89,25 @@ SELECT pg_notify(
 )
 
 -- name: kept_after
--- The ts of the newest message that may not be stored; null when every message may.
-SELECT round(
-    greatest(
-        (
-            SELECT extract(epoch FROM now() - make_interval(days => w.retention_days))::numeric
-            FROM workspaces AS w
-            WHERE w.workspace_id = %(workspace_id)s
+-- Of each channel the ts of the newest message that may not be stored; null when every message may.
+SELECT
+    given.channel_id,
+    round(
+        greatest(
+            (
+                SELECT extract(epoch FROM now() - make_interval(days => w.retention_days))::numeric
+                FROM workspaces AS w
+                WHERE w.workspace_id = %(workspace_id)s
+            ),
+            (
+                SELECT max(nullif(p.hold_ts, '')::numeric)
+                FROM purge_reports AS p
+                WHERE p.workspace_id = %(workspace_id)s AND p.channel_id = given.channel_id
+            )
         ),
-        (
-            SELECT max(nullif(p.hold_ts, '')::numeric)
-            FROM purge_reports AS p
-            WHERE p.workspace_id = %(workspace_id)s AND p.channel_id = %(channel_id)s
-        )
-    ),
-    6
-)::text
+        6
+    )::text
+FROM unnest(%(channel_ids)s::text[]) AS given (channel_id)
 
 -- name: stored_version
 SELECT edited_ts

@@ -28,13 +28,12 @@ WHERE EXISTS (
     WHERE workspace_id = %(workspace_id)s AND kind = 'command' AND state = 'ready'
 )
 
--- name: still_holds
-SELECT job_id
+-- name: still_held
+SELECT jobs.job_id
 FROM jobs
-WHERE workspace_id = %(workspace_id)s
-    AND job_id = %(job_id)s
-    AND claim_number = %(claim_number)s
-    AND state = 'running'
+INNER JOIN unnest(%(job_ids)s::text[], %(claim_numbers)s::bigint[]) AS held (job_id, claim_number)
+    ON jobs.job_id = held.job_id AND jobs.claim_number = held.claim_number
+WHERE jobs.workspace_id = %(workspace_id)s AND jobs.state = 'running'
 
 -- name: claim
 -- Kind by kind in the given order: first jobs whose holder fell silent (they had their turn), then
@@ -96,6 +95,33 @@ RETURNING
     jobs.workspace_id, jobs.job_id, jobs.claim_number, jobs.kind, jobs.payload, jobs.attempts,
     jobs.max_attempts, jobs.trace_context, jobs.turn, jobs.lapses
 
+-- name: claim_more
+-- In line behind a job that was claimed just now. None that ever went wrong: it would take those
+-- with it that are done together with it.
+WITH claimable AS (
+    SELECT ready.workspace_id, ready.job_id
+    FROM jobs ready
+    WHERE ready.kind = %(kind)s
+        AND ready.state = 'ready'
+        AND ready.run_at <= now()
+        AND ready.attempts = 0
+        AND ready.lapses = 0
+    ORDER BY ready.turn, ready.run_at
+    LIMIT %(limit)s
+    FOR UPDATE OF ready SKIP LOCKED
+)
+UPDATE jobs SET
+    state = 'running',
+    claim_number = jobs.claim_number + 1,
+    max_attempts = %(max_attempts)s,
+    leased_until = now() + make_interval(secs => %(lease_seconds)s),
+    heartbeat_at = now()
+FROM claimable
+WHERE jobs.workspace_id = claimable.workspace_id AND jobs.job_id = claimable.job_id
+RETURNING
+    jobs.workspace_id, jobs.job_id, jobs.claim_number, jobs.kind, jobs.payload, jobs.attempts,
+    jobs.max_attempts, jobs.trace_context, jobs.turn, jobs.lapses
+
 -- name: read_attempts
 SELECT attempts, max_attempts
 FROM jobs
@@ -108,32 +134,40 @@ WHERE workspace_id = %(workspace_id)s
 UPDATE jobs SET
     heartbeat_at = now(),
     leased_until = now() + make_interval(secs => %(lease_seconds)s)
-WHERE workspace_id = %(workspace_id)s
-    AND job_id = %(job_id)s
-    AND claim_number = %(claim_number)s
-    AND state = 'running'
-RETURNING kind, state
+FROM unnest(
+    %(workspace_ids)s::text[], %(job_ids)s::text[], %(claim_numbers)s::bigint[]
+) AS held (workspace_id, job_id, claim_number)
+WHERE jobs.workspace_id = held.workspace_id
+    AND jobs.job_id = held.job_id
+    AND jobs.claim_number = held.claim_number
+    AND jobs.state = 'running'
+RETURNING jobs.workspace_id, jobs.job_id, jobs.kind, jobs.state
 
 -- name: complete
 -- What was asked for is needed no more: a done job holds no text.
 UPDATE jobs SET
-    payload = CASE WHEN wanted_again THEN payload ELSE '{}' END,
-    state = CASE WHEN wanted_again THEN 'ready' ELSE 'done' END,
-    finished_at = CASE WHEN wanted_again THEN NULL ELSE now() END,
-    turn = CASE WHEN wanted_again THEN next_turn(workspace_id, kind) ELSE turn END,
+    payload = CASE WHEN jobs.wanted_again THEN jobs.payload ELSE '{}' END,
+    state = CASE WHEN jobs.wanted_again THEN 'ready' ELSE 'done' END,
+    finished_at = CASE WHEN jobs.wanted_again THEN NULL ELSE now() END,
+    turn = CASE
+        WHEN jobs.wanted_again THEN next_turn(jobs.workspace_id, jobs.kind) ELSE jobs.turn
+    END,
     -- Whoever wants it again may have said when.
-    run_at = CASE WHEN wanted_again THEN greatest(run_at, now()) ELSE now() END,
+    run_at = CASE WHEN jobs.wanted_again THEN greatest(jobs.run_at, now()) ELSE now() END,
     wanted_again = false,
     attempts = 0,
     last_error = '',
     lapses = 0,
     leased_until = NULL,
     heartbeat_at = NULL
-WHERE workspace_id = %(workspace_id)s
-    AND job_id = %(job_id)s
-    AND claim_number = %(claim_number)s
-    AND state = 'running'
-RETURNING kind, state
+FROM unnest(
+    %(workspace_ids)s::text[], %(job_ids)s::text[], %(claim_numbers)s::bigint[]
+) AS held (workspace_id, job_id, claim_number)
+WHERE jobs.workspace_id = held.workspace_id
+    AND jobs.job_id = held.job_id
+    AND jobs.claim_number = held.claim_number
+    AND jobs.state = 'running'
+RETURNING jobs.workspace_id, jobs.job_id, jobs.kind, jobs.state
 
 -- name: retry
 -- What was asked for meanwhile is done by the same next run. It queues up behind its workspace's
