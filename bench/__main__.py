@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.ack import acknowledgement
+from bench.handling import handling
 from bench.job_queue import job_queue
 from bench.memory import ImportFailedError, import_memory
 from services.runtime.config import ConfigError
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.measurement == "queue":
             within = job_queue(options.port_base, _say)
+        elif options.measurement == "events":
+            within = handling(options.port_base, _say)
         elif options.measurement == "ack":
             within = acknowledgement(options.seconds, options.port_base, _say)
         else:
@@ -61,11 +64,12 @@ def parser() -> argparse.ArgumentParser:
     queue = measurements.add_parser(
         "queue", help="claims among 100,000 ready jobs, and how soon a recorded job starts"
     )
+    handled = measurements.add_parser("events", help="events a second that one worker handles")
     ack = measurements.add_parser(
         "ack", help="acknowledgement of 100 signed events a second, and that none is lost"
     )
     ack.add_argument("--seconds", type=float, default=QUICK_SECONDS, help="how long (default: 15)")
-    for each in (memory, queue, ack):
+    for each in (memory, queue, handled, ack):
         each.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
     return command
 

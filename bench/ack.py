@@ -91,7 +91,7 @@ def acknowledgement(seconds: float, port_base: int, say: Say) -> bool:
         environ |= slack_environment(f"http://127.0.0.1:{slack_port}/api/", app, port_base)
         environ |= {"RECALL_SLACK_HISTORY_INTERVAL_SECONDS": HISTORY_INTERVAL_SECONDS}
         stack = Stack(home, environ)
-        with _slack(slack_port, environ) as slack:
+        with slack_beside(slack_port, environ) as slack:
             try:
                 stack.up(say)
                 fill_purged(environ, Path(folder), say)
@@ -103,7 +103,7 @@ def acknowledgement(seconds: float, port_base: int, say: Say) -> bool:
 
 
 @contextmanager
-def _slack(port: int, environ: Mapping[str, str]) -> Iterator[RemoteControl]:
+def slack_beside(port: int, environ: Mapping[str, str]) -> Iterator[RemoteControl]:
     """A Slack for tests as a process of its own."""
     command = (sys.executable, "-m", "tests.fakes.slack_server", "--port", str(port))
     with subprocess.Popen(
@@ -124,7 +124,7 @@ async def _measure(
     stack: Stack, slack: RemoteControl, app: AppIdentity, seconds: float, say: Say
 ) -> Run:
     gateway = f"http://127.0.0.1:{stack.port('gateway_http')}"
-    workplace = _workplace(slack)
+    workplace = workplace_in(slack)
     await install(gateway, workplace.team_id)
     archive_id, archived = fill_archive(slack)
     load = events(workplace, WARM_UP_EVENTS + int(seconds * EVENTS_PER_SECOND), int(time.time()))
@@ -148,7 +148,8 @@ async def _measure(
     return Run(load, seen, asked, purged, drained, found, archive)
 
 
-def _workplace(slack: RemoteControl) -> Workplace:
+def workplace_in(slack: RemoteControl) -> Workplace:
+    """Channels and people of the first team."""
     team_id = slack.call("directory")["team"]["id"]
     people = [slack.call("add_user", name=f"Person {n}")["user_id"] for n in range(PEOPLE)]
     channels = [
