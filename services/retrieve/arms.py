@@ -7,12 +7,14 @@ message, before anything is fused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from psycopg.rows import TupleRow
 
+from services.corpus import Source
 from services.embedding.identity import Vector
 from services.retrieve.coverage import term_coverage
 from services.retrieve.fusion import Arm, Candidate
@@ -63,7 +65,9 @@ async def run_arms(
     if query.lexical_query:
         lexical = await _rows(connection, ARMS["lexical_arm"], parameters)
     parameters["chunk_ids"] = list({chunk_id for chunk_id, _ in (*dense, *lexical)})
-    contained = await _rows(connection, ARMS["contained_messages"], parameters)
+    is_document = scope.context.source is Source.DOCUMENT
+    statement = ARMS["contained_pieces" if is_document else "contained_messages"]
+    contained = await _rows(connection, statement, parameters)
     missing = ARMS.for_width("vectors_missing", generation.width)
     [[dense_incomplete]] = await _rows(connection, missing, parameters)
     return Rankings(
@@ -83,24 +87,38 @@ async def read_signals(
     """Cosine and term coverage of the given messages."""
     parameters = parameters_of(generation, scope, query) | {
         "message_ids": message_ids,
-        "words": list(query.words),
         # Rarity is over all that the asker may read, whatever the filters.
         "channel_ids": list(scope.context.channel_ids),
     }
     own_cosines = SIGNALS.for_width("own_cosines", generation.width)
     cosines = await _rows(connection, own_cosines, parameters)
-    own_words = await _rows(connection, SIGNALS["own_words"], parameters)
-    chunks_with: dict[str, int] = dict(
-        await _rows(connection, SIGNALS["chunks_with_words"], parameters)
-    )
-    [[chunk_count]] = await _rows(connection, SIGNALS["readable_chunks"], parameters)
-    words: dict[str, set[str]] = {message_id: set() for message_id in message_ids}
-    for message_id, word in own_words:
-        words[message_id].add(word)
+    words = await hits_with_words(connection, parameters, query.words)
+    chunks_with, chunk_count = await count_readable(connection, parameters, query.words)
     return Signals(
         cosines=dict(cosines),
         coverages={m: term_coverage(found, chunks_with, chunk_count) for m, found in words.items()},
     )
+
+
+async def hits_with_words(
+    connection: db.Connection, parameters: Mapping[str, Any], words: Sequence[str]
+) -> dict[str, set[str]]:
+    """Which of the words, each a query, stand in each of ``message_ids`` itself."""
+    found: dict[str, set[str]] = {message_id: set() for message_id in parameters["message_ids"]}
+    given = {**parameters, "words": list(words)}
+    for message_id, word in await _rows(connection, SIGNALS["own_words"], given):
+        found[message_id].add(word)
+    return found
+
+
+async def count_readable(
+    connection: db.Connection, parameters: Mapping[str, Any], words: Sequence[str]
+) -> tuple[dict[str, int], int]:
+    """Chunks in ``channel_ids`` with each of the words, each a query; and all of them."""
+    given = {**parameters, "words": list(words)}
+    counts: dict[str, int] = dict(await _rows(connection, SIGNALS["chunks_with_words"], given))
+    [[total]] = await _rows(connection, SIGNALS["readable_chunks"], given)
+    return counts, total
 
 
 def parameters_of(generation: Generation, scope: Scope, query: Query) -> dict[str, Any]:
@@ -114,7 +132,7 @@ def parameters_of(generation: Generation, scope: Scope, query: Query) -> dict[st
 
 
 async def _rows(
-    connection: db.Connection, statement: bytes, parameters: dict[str, Any]
+    connection: db.Connection, statement: bytes, parameters: Mapping[str, Any]
 ) -> list[TupleRow]:
     # Never prepared: a plan that does not know the query's terms and channels picks the wrong
     # index and parses the query once a row.

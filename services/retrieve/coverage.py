@@ -17,11 +17,12 @@ def term_coverage(
     """
     if not chunks_with:
         return None
-    weights = {word: _rarity(count, chunk_count) for word, count in chunks_with.items()}
+    weights = {word: rarity(count, chunk_count) for word, count in chunks_with.items()}
     # One order for both sums: a message that holds every word gets exactly 1.
     present = math.fsum(weight for word, weight in weights.items() if word in words)
     return present / math.fsum(weights.values())
 
 
-def _rarity(count: int, chunk_count: int) -> float:
+def rarity(count: int, chunk_count: int) -> float:
+    """BM25's ln(1 + (N - n + 0.5) / (n + 0.5)): how much a word says that n of N chunks hold."""
     return math.log(1 + (chunk_count - count + 0.5) / (count + 0.5))

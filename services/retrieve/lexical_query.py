@@ -85,6 +85,11 @@ def distinct_words(question: str) -> list[str]:
     return _first(word for run in _runs(question) for word in run.words())
 
 
+def plain_terms(question: str) -> list[str]:
+    """The question's terms, at most ``MAX_TERMS``, without the wholes of its identifiers."""
+    return _first(term for run in _runs(question) for term in run.terms)
+
+
 def _first(operands: Iterable[str]) -> list[str]:
     return list(islice(dict.fromkeys(operands), MAX_TERMS))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.corpus import Message, QueryContext
+from services.corpus import Message, QueryContext, Source
 from services.retrieve.stored_messages import STATEMENTS, fitting, load_messages
 from services.runtime import db
 from services.runtime.errors import not_found
@@ -12,6 +12,7 @@ MAX_MESSAGES = 1_000
 
 async def read_thread(pool: db.Pool, context: QueryContext, message_id: str) -> list[Message]:
     """The thread of a message, root first, then the replies; at most 1,000 or 16 MiB of text.
+    Of a piece of a document: all of its pieces.
 
     Raises CallError NOT_FOUND, worded the same whether the thread does not exist or may not be
     read.
@@ -32,6 +33,7 @@ async def _read(connection: db.Connection, context: QueryContext, message_id: st
         "message_id": message_id,
         "limit": MAX_MESSAGES,
     }
-    rows = await db.fetch_all(connection, STATEMENTS["thread_of"], parameters)
+    name = "document_of" if context.source is Source.DOCUMENT else "thread_of"
+    rows = await db.fetch_all(connection, STATEMENTS[name], parameters)
     stored = await load_messages(connection, context, [row[0] for row in rows])
     return fitting([found.message for found in stored])

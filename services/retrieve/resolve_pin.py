@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import grpc
 
 from recall.error.v1 import error_pb2
-from services.corpus import QueryContext
+from services.corpus import QueryContext, Source
 from services.runtime import db, sql
-from services.runtime.errors import CallError
+from services.runtime.errors import CallError, invalid
 
 # How long a generation that stopped serving may still be searched, so that no question loses its
 # pin on the way.
@@ -42,13 +42,16 @@ async def read_generation(
     may_be_unserved: bool = False,
 ) -> Generation:
     """The named generation while it serves and for 30 minutes after; without a name the serving.
+    Each collection of documents has its own: without a name the context must hold one alone.
 
     With ``may_be_unserved`` also one that is validated, or ready to be promoted.
 
-    Raises CallError NOT_FOUND (WORKSPACE_NOT_FOUND, GENERATION_NOT_FOUND) or FAILED_PRECONDITION
-    (NO_ACTIVE_GENERATION).
+    Raises CallError NOT_FOUND (WORKSPACE_NOT_FOUND, GENERATION_NOT_FOUND), FAILED_PRECONDITION
+    (NO_ACTIVE_GENERATION), INVALID_ARGUMENT (several collections).
     """
     parameters = {
+        "channel_ids": list(context.channel_ids),
+        "collection": _collection(context, generation_id),
         "workspace_id": context.workspace_id,
         "source": context.source.value,
         "generation_id": generation_id,
@@ -62,6 +65,18 @@ async def read_generation(
     if await db.fetch_one(connection, STATEMENTS["workspace_exists"], parameters) is None:
         raise _no_workspace(context)
     raise _not_searchable(generation_id) if generation_id else _none_active(context)
+
+
+def _collection(context: QueryContext, generation_id: str) -> str:
+    if context.source is not Source.DOCUMENT or generation_id:
+        return ""
+    if len(context.channel_ids) > 1:
+        raise invalid(
+            "context.channel_ids",
+            f"names {len(context.channel_ids)} collections; each has a generation of its own. "
+            "Search one at a time",
+        )
+    return "".join(context.channel_ids)
 
 
 def _no_workspace(context: QueryContext) -> CallError:

@@ -12,14 +12,25 @@ import grpc
 from recall.error.v1 import error_pb2
 from services.corpus import Filter, QueryContext
 from services.embedding.registry import Embedders
-from services.retrieve.arms import Query, Rankings, Signals, read_signals, run_arms
+from services.retrieve.arms import Query, Rankings, read_signals, run_arms
 from services.retrieve.context import NOTHING_READABLE
 from services.retrieve.filters import override
 from services.retrieve.fusion import Arm, Candidate, FusedMessage, reciprocal_rank_fusion
+from services.retrieve.judging import Judgement, judge_hits
 from services.retrieve.lexical_query import distinct_words, lexical_query
+from services.retrieve.published_calibration import (
+    Absent,
+    Published,
+    is_strict,
+    read_calibration,
+    refusal,
+)
+from services.retrieve.question_signals import Searched
 from services.retrieve.resolve_pin import Generation, read_generation
 from services.retrieve.scope import Scope, Unresolved, resolve_scope
 from services.retrieve.stored_messages import StoredMessage, load_messages
+from services.retrieve.supersession import Clocks
+from services.retrieve.trust import Judged
 from services.runtime import db
 from services.runtime.errors import CallError, invalid
 from services.typed_filters import take_filters
@@ -43,6 +54,12 @@ class Question:
     expected_embedder_fingerprint: str = ""
     # For validation and calibration: a pinned generation that does not serve yet will do.
     may_be_unserved: bool = False
+    # Whether to refuse without a certified calibration; None leaves it to the workspace.
+    is_strict: bool | None = None
+    # None: now. See ``supersession.Clocks``.
+    valid_at: datetime | None = None
+    known_as_of: datetime | None = None
+    with_signals: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,17 +74,21 @@ class Retrieval:
 
 @dataclass(frozen=True)
 class FoundMessage:
-    """A message with what raised it and what else is known of it."""
+    """A message, what raised it (nothing, when it replaces a hit), and the gate's judgement."""
 
     stored: StoredMessage
     fused: FusedMessage
+    judged: Judged
     cosine: float | None
     term_coverage: float | None
+    signals: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search answers. Without messages ``reason`` says why; ``timings_ms`` is by step."""
+    """What a search answers. Unless something qualified ``reason`` says why nothing did;
+    ``timings_ms`` is by step. ``confidence`` and ``threshold`` are absent without a calibration.
+    """
 
     generation_id: str
     question: str
@@ -79,14 +100,20 @@ class Found:
     lexical_query: str = ""
     embedder_model: str = ""
     timings_ms: dict[str, float] = field(default_factory=dict)
+    confidence: float | None = None
+    threshold: float | None = None
+    calibration_id: str = ""
+    question_signals: dict[str, float] = field(default_factory=dict)
+    weighed_signals: dict[str, float] = field(default_factory=dict)
 
 
 async def search(question: Question, retrieval: Retrieval) -> Found:
-    """Pin, embed, read both arms, fuse, load the best.
+    """Pin, embed, read both arms, fuse, load the best, judge them.
 
     Raises CallError INVALID_ARGUMENT for a question that can not be searched, FAILED_PRECONDITION
-    (EMBEDDER_MISMATCH, EMBEDDER_UNAVAILABLE, NO_ACTIVE_GENERATION), NOT_FOUND
-    (GENERATION_NOT_FOUND, WORKSPACE_NOT_FOUND), UNAVAILABLE.
+    (EMBEDDER_MISMATCH, EMBEDDER_UNAVAILABLE, NO_ACTIVE_GENERATION; under strict trust
+    CALIBRATION_MISSING, CALIBRATION_UNCERTIFIED, CALIBRATION_STALE, all before anything is
+    retrieved), NOT_FOUND (GENERATION_NOT_FOUND, WORKSPACE_NOT_FOUND), UNAVAILABLE.
     """
     question = _understood(question, retrieval.now())
     found = Found(question.generation_id, question.text, question.filter)
@@ -104,10 +131,10 @@ async def search(question: Question, retrieval: Retrieval) -> Found:
     began = retrieval.monotonic()
     query = await _embedded(question, generation, retrieval.embedders)
     embedded = retrieval.monotonic()
-    found = await _read(found, question, scope, query, retrieval.pool)
+    found = await _read(found, question, scope, query, retrieval)
     return replace(
         found,
-        reason="" if found.messages else NOTHING_FOUND,
+        reason=found.reason if found.messages else NOTHING_FOUND,
         timings_ms={
             "embed": (embedded - began) * 1000,
             "search": (retrieval.monotonic() - embedded) * 1000,
@@ -147,6 +174,10 @@ async def _pinned(question: Question, pool: db.Pool) -> tuple[Generation, Scope 
         expected = question.expected_embedder_fingerprint
         if expected and expected != generation.embedder_fingerprint:
             raise _mismatch(generation)
+        if await is_strict(connection, context, question.is_strict):
+            calibration = await read_calibration(connection, context, generation)
+            if isinstance(calibration, Absent):
+                raise refusal(generation, calibration)
         return generation, await resolve_scope(connection, context, question.filter)
 
 
@@ -160,10 +191,11 @@ async def _embedded(question: Question, generation: Generation, embedders: Embed
 
 
 async def _read(
-    found: Found, question: Question, scope: Scope, query: Query, pool: db.Pool
+    found: Found, question: Question, scope: Scope, query: Query, retrieval: Retrieval
 ) -> Found:
-    """Both arms and the texts from one snapshot."""
-    async with db.reading(pool, scope.context.workspace_id) as connection:
+    """Both arms, the texts, the threshold and what replaces what, from one snapshot."""
+    clocks = Clocks(question.valid_at or retrieval.now(), question.known_as_of)
+    async with db.reading(retrieval.pool, scope.context.workspace_id) as connection:
         # Again: since the pin was read, its generation may have lost its rows.
         generation = await read_generation(
             connection,
@@ -173,33 +205,50 @@ async def _read(
         )
         rankings = await run_arms(connection, generation, scope, query)
         best = _best(rankings, question.limit)
-        message_ids = [message.message_id for message in best]
-        stored = await load_messages(connection, scope.context, message_ids)
-        signals = await read_signals(connection, generation, scope, query, message_ids)
-    return replace(
+        ids = [message.message_id for message in best]
+        stored = await load_messages(connection, scope.context, ids, generation.generation_id)
+        known = await read_signals(connection, generation, scope, query, ids)
+        calibration = await read_calibration(connection, scope.context, generation)
+        searched = Searched(generation, scope, question.text, query, rankings, known, stored)
+        judgement = await judge_hits(
+            connection, searched, calibration, clocks, question.with_signals
+        )
+    found = replace(
         found,
-        messages=_joined(best, stored, signals),
+        messages=_joined(best, judgement)[: question.limit],
         degraded=(DENSE_INCOMPLETE,) if rankings.dense_incomplete else (),
         lists=rankings.lists,
+        reason=judgement.reason,
+        confidence=judgement.confidence,
+        question_signals=judgement.measured.question if judgement.measured else {},
+        weighed_signals=judgement.weighed,
     )
+    if isinstance(calibration, Published):
+        found = replace(
+            found,
+            calibration_id=calibration.calibration_id,
+            threshold=calibration.model.threshold,
+        )
+    return found
 
 
 def _best(rankings: Rankings, limit: int) -> list[FusedMessage]:
     return reciprocal_rank_fusion(rankings.lists, rankings.posted_at)[:limit]
 
 
-def _joined(
-    best: list[FusedMessage], stored: list[StoredMessage], signals: Signals
-) -> tuple[FoundMessage, ...]:
+def _joined(best: list[FusedMessage], judgement: Judgement) -> tuple[FoundMessage, ...]:
     fused = {message.message_id: message for message in best}
+    known = judgement.known
     return tuple(
         FoundMessage(
-            one,
-            fused[one.message.message_id],
-            signals.cosines.get(one.message.message_id),
-            signals.coverages.get(one.message.message_id),
+            stored=judgement.stored[judged.hit.hit_id],
+            fused=fused.get(judged.hit.hit_id, FusedMessage(judged.hit.hit_id, ())),
+            judged=judged,
+            cosine=known.cosines.get(judged.hit.hit_id),
+            term_coverage=known.coverages.get(judged.hit.hit_id),
+            signals=judgement.signals_of(judged.hit.hit_id),
         )
-        for one in stored
+        for judged in judgement.judged
     )
 
 

@@ -41,7 +41,9 @@ class RetrieveServicer(retrieve_pb2_grpc.RetrieveServiceServicer):
     ) -> retrieve_pb2.SearchResponse:
         """The best messages for a question, or why there are none."""
         found = await search(wire.question(request), self._retrieval)
-        return wire.search_response(found, explain=request.explain)
+        return wire.search_response(
+            found, explain=request.explain, with_signals=request.with_signals
+        )
 
     async def ReadMessages(  # noqa: N802
         self, request: retrieve_pb2.ReadMessagesRequest, context: Context

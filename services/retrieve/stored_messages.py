@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import accumulate
 
 from psycopg.rows import TupleRow
 
-from services.corpus import Message, QueryContext
+from services.corpus import Message, QueryContext, Source
 from services.retrieve.permalinks import permalink
 from services.runtime import db, sql
 
@@ -24,16 +24,30 @@ STATEMENTS = sql.load("services.retrieve", "messages.sql")
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message and when it entered the index."""
+    """A message, when it entered the index, and what it was taken from.
+
+    ``source_uri`` is a document's URI, or the message's own id in chat; validity days are UTC.
+    """
 
     message: Message
     indexed_at: datetime
+    source_uri: str
+    source_version: str
+    source_sha256: str
+    first_indexed_at: datetime
+    valid_from: date | None = None
+    valid_until: date | None = None
 
 
 async def load_messages(
-    connection: db.Connection, context: QueryContext, message_ids: Sequence[str]
+    connection: db.Connection,
+    context: QueryContext,
+    message_ids: Sequence[str],
+    generation_id: str = "",
 ) -> list[StoredMessage]:
     """The messages that exist for the context, in the order of the ids, each once.
+
+    Pieces of documents are those of the generation; without one, of the serving one.
 
     A text of more than 100,000 characters is cut and says so; its hash is the whole text's.
     """
@@ -42,9 +56,11 @@ async def load_messages(
         "source": context.source.value,
         "channel_ids": list(context.channel_ids),
         "message_ids": list(message_ids),
+        "generation_id": generation_id,
         "text_characters": MAX_TEXT_CHARACTERS + 1,
     }
-    rows = await db.fetch_all(connection, STATEMENTS["read_messages"], parameters)
+    name = "read_pieces" if context.source is Source.DOCUMENT else "read_messages"
+    rows = await db.fetch_all(connection, STATEMENTS[name], parameters)
     found = {row[0]: _stored(row, context.workspace_id) for row in rows}
     return [found[wanted] for wanted in dict.fromkeys(message_ids) if wanted in found]
 
@@ -78,6 +94,7 @@ def _stored(row: TupleRow, workspace_id: str) -> StoredMessage:
         is_bot,
         domain,
         indexed_at,
+        *provenance,
     ) = row
     message = Message(
         message_id=message_id,
@@ -94,4 +111,4 @@ def _stored(row: TupleRow, workspace_id: str) -> StoredMessage:
         content_sha256=content_sha256,
         is_bot=is_bot,
     )
-    return StoredMessage(message, indexed_at)
+    return StoredMessage(message, indexed_at, *provenance)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from recall.corpus.v1 import corpus_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import (
@@ -16,7 +18,10 @@ from services.retrieve.fusion import Arm, Candidate, Contribution
 from services.retrieve.read_timeline import Page, PageRequest
 from services.retrieve.resolve_pin import Generation
 from services.retrieve.search import Found, FoundMessage, Question
+from services.retrieve.supersession import Verdict
 
+_STRICT = {corpus_pb2.TRUST_MODE_STRICT: True, corpus_pb2.TRUST_MODE_RELAXED: False}
+_VERDICTS = {verdict: corpus_pb2.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in Verdict}
 _ARMS = {Arm.DENSE: corpus_pb2.ARM_DENSE, Arm.LEXICAL: corpus_pb2.ARM_LEXICAL}
 
 
@@ -30,6 +35,10 @@ def question(request: retrieve_pb2.SearchRequest) -> Question:
         limit=request.limit,
         expected_embedder_fingerprint=request.expected_embedder_fingerprint,
         may_be_unserved=request.may_be_unserved,
+        is_strict=_STRICT.get(request.trust_mode),
+        valid_at=_instant(request, "valid_at"),
+        known_as_of=_instant(request, "known_as_of"),
+        with_signals=request.with_signals,
     )
 
 
@@ -46,18 +55,33 @@ def pin_response(generation: Generation) -> retrieve_pb2.ResolvePinResponse:
     )
 
 
-def search_response(found: Found, *, explain: bool) -> retrieve_pb2.SearchResponse:
+def _instant(request: retrieve_pb2.SearchRequest, name: str) -> datetime | None:
+    return getattr(request, name).ToDatetime(UTC) if request.HasField(name) else None  # type: ignore[arg-type]
+
+
+def search_response(
+    found: Found, *, explain: bool, with_signals: bool
+) -> retrieve_pb2.SearchResponse:
     """A search's result for the wire."""
+    qualified = (Verdict.OK, Verdict.UNVERIFIED)
     return retrieve_pb2.SearchResponse(
         pin=corpus_pb2.Pin(generation_id=found.generation_id),
         hits=[_hit(message, found.generation_id) for message in found.messages],
-        abstained=not found.messages,
+        abstained=not any(one.judged.verdict in qualified for one in found.messages),
         reason=found.reason,
         question=found.question,
         filter=filter_to_proto(found.filter),
         degraded=found.degraded,
         explanation=_explanation(found) if explain else None,
         timings_ms=found.timings_ms,
+        confidence=found.confidence,
+        calibration_id=found.calibration_id,
+        threshold=found.threshold,
+        question_signals=found.question_signals if with_signals else {},
+        hit_signals=[
+            retrieve_pb2.HitSignals(values=one.signals) for one in found.messages if with_signals
+        ],
+        weighed_signals=found.weighed_signals if explain else {},
     )
 
 
@@ -77,20 +101,30 @@ def messages(found: list[Message] | tuple[Message, ...]) -> list[corpus_pb2.Mess
 
 
 def _hit(found: FoundMessage, generation_id: str) -> corpus_pb2.Hit:
+    stored, judged = found.stored, found.judged
     return corpus_pb2.Hit(
-        message=message_to_proto(found.stored.message),
+        message=message_to_proto(stored.message),
         dense_rank=found.fused.rank_in(Arm.DENSE),
         lexical_rank=found.fused.rank_in(Arm.LEXICAL),
         fused_score=found.fused.score,
         contributions=[_contribution(part) for part in found.fused.contributions],
-        verdict=corpus_pb2.VERDICT_UNVERIFIED,
+        verdict=_VERDICTS[judged.verdict],
+        confidence=judged.confidence,
         provenance=corpus_pb2.Provenance(
             generation_id=generation_id,
-            indexed_at=timestamp(found.stored.indexed_at),
-            content_sha256=found.stored.message.content_sha256,
+            indexed_at=timestamp(stored.indexed_at),
+            content_sha256=stored.message.content_sha256,
+            source_uri=stored.source_uri,
+            source_version=stored.source_version,
+            source_sha256=stored.source_sha256,
+            first_indexed_at=timestamp(stored.first_indexed_at),
         ),
         cosine=found.cosine,
         term_coverage=found.term_coverage,
+        superseded_by=judged.superseded_by,
+        supersedes=judged.supersedes,
+        valid_from=stored.valid_from.isoformat() if stored.valid_from else "",
+        valid_until=stored.valid_until.isoformat() if stored.valid_until else "",
     )
 
 

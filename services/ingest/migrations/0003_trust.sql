@@ -287,7 +287,7 @@ END $$;
 
 GRANT SELECT ON sources, source_pieces, supersessions, document_relations TO recall_retrieve;
 -- A search loads the published threshold of the generation that it is pinned to.
-GRANT SELECT (workspace_id, calibration_id, generation_id, rule, state, reason, model,
+GRANT SELECT (workspace_id, calibration_id, generation_id, rule, state, reason, created_at, model,
     model_sha256, pipeline_fingerprint, corpus_fingerprint) ON calibrations TO recall_retrieve;
 
 -- Ingest finds what is due to be replayed over all tenants.

@@ -50,6 +50,30 @@ WHERE cm.workspace_id = %(workspace_id)s
   )
 ORDER BY cm.chunk_id, cm.position
 
+-- name: contained_pieces
+-- A chunk of a document holds one piece of it.
+SELECT cm.chunk_id, c.kind, p.message_id, s.first_indexed_at
+FROM chunk_messages cm
+JOIN chunks c
+  ON c.workspace_id = cm.workspace_id
+ AND c.generation_id = cm.generation_id
+ AND c.chunk_id = cm.chunk_id
+JOIN source_pieces p
+  ON p.workspace_id = cm.workspace_id
+ AND p.generation_id = cm.generation_id
+ AND p.message_id = cm.message_id
+JOIN sources s
+  ON s.workspace_id = p.workspace_id
+ AND s.generation_id = p.generation_id
+ AND s.source_uri = p.source_uri
+WHERE cm.workspace_id = %(workspace_id)s
+  AND cm.generation_id = %(generation_id)s
+  AND cm.chunk_id = ANY(%(chunk_ids)s)
+  AND p.channel_id = ANY(%(channel_ids)s)
+  AND s.first_indexed_at >= COALESCE(%(posted_after)s::timestamptz, '-infinity')
+  AND s.first_indexed_at < COALESCE(%(posted_before)s::timestamptz, 'infinity')
+ORDER BY cm.chunk_id, cm.position
+
 -- name: vectors_missing
 SELECT EXISTS (
     SELECT 1

@@ -4,7 +4,7 @@ FROM generations g
 JOIN embedders e ON e.fingerprint = g.embedder_fingerprint
 WHERE g.workspace_id = %(workspace_id)s
   AND g.source = %(source)s
-  AND g.collection = ''
+  AND g.collection = %(collection)s
   AND g.state = 'active'
 
 -- name: pinned_generation
@@ -13,6 +13,7 @@ FROM generations g
 JOIN embedders e ON e.fingerprint = g.embedder_fingerprint
 WHERE g.workspace_id = %(workspace_id)s
   AND g.source = %(source)s
+  AND (g.collection = '' OR g.collection = ANY(%(channel_ids)s))
   AND g.generation_id = %(generation_id)s
   AND (
       g.state = 'active'

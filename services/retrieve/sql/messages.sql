@@ -14,7 +14,15 @@ SELECT
     m.content_sha256,
     m.is_bot,
     w.domain,
-    m.indexed_at
+    m.indexed_at,
+    m.message_id,
+    to_char(
+        COALESCE(m.edited_at, m.posted_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+    ),
+    m.content_sha256,
+    m.indexed_at,
+    NULL::date,
+    NULL::date
 FROM messages m
 JOIN workspaces w ON w.workspace_id = m.workspace_id
 JOIN channels c ON c.workspace_id = m.workspace_id AND c.channel_id = m.channel_id
@@ -28,6 +36,63 @@ WHERE m.workspace_id = %(workspace_id)s
       FROM tombstones t
       WHERE t.workspace_id = m.workspace_id AND t.message_id = m.message_id
   )
+
+-- name: read_pieces
+-- Pieces of documents, of the pinned generation or of the one that serves their collection.
+SELECT
+    p.message_id,
+    p.channel_id,
+    c.name,
+    '',
+    s.path,
+    s.first_indexed_at,
+    NULL::timestamptz,
+    left(p.text, %(text_characters)s),
+    first_piece.message_id,
+    p.content_sha256,
+    false,
+    '',
+    s.indexed_at,
+    s.source_uri,
+    s.version_id,
+    s.sha256,
+    s.first_indexed_at,
+    s.valid_from,
+    s.valid_until
+FROM source_pieces p
+JOIN sources s USING (workspace_id, generation_id, source_uri)
+JOIN generations g USING (workspace_id, generation_id)
+JOIN channels c ON c.workspace_id = p.workspace_id AND c.channel_id = p.channel_id
+CROSS JOIN LATERAL (
+    SELECT f.message_id
+    FROM source_pieces f
+    WHERE f.workspace_id = p.workspace_id
+      AND f.generation_id = p.generation_id
+      AND f.source_uri = p.source_uri
+    ORDER BY f.ordinal
+    LIMIT 1
+) AS first_piece
+WHERE p.workspace_id = %(workspace_id)s
+  AND p.message_id = ANY(%(message_ids)s)
+  AND p.channel_id = ANY(%(channel_ids)s)
+  AND (
+      p.generation_id = %(generation_id)s
+      OR (%(generation_id)s = '' AND g.state = 'active' AND g.collection = p.channel_id)
+  )
+
+-- name: document_of
+-- Every piece of a document, by any of them.
+SELECT p.message_id
+FROM source_pieces asked
+JOIN source_pieces p USING (workspace_id, generation_id, source_uri)
+JOIN generations g USING (workspace_id, generation_id)
+WHERE asked.workspace_id = %(workspace_id)s
+  AND asked.message_id = %(message_id)s
+  AND asked.channel_id = ANY(%(channel_ids)s)
+  AND g.state = 'active'
+  AND g.collection = p.channel_id
+ORDER BY p.ordinal
+LIMIT %(limit)s
 
 -- name: thread_of
 -- The root's id finds its thread even when the root itself was deleted.
