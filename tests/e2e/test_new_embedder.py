@@ -7,6 +7,8 @@ import json
 import random
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,66 +87,78 @@ async def bring_in(stack: Stack, traffic: Traffic) -> tuple[str, str]:
     return old, new
 
 
-def rows(url: str, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """Rows as the owner sees them."""
-    with psycopg.connect(url) as connection:
-        return connection.execute(query.encode(), parameters).fetchall()
+@dataclass(frozen=True)
+class Harbour:
+    """A running stack with its app installed, the owner's URL of its database, and traffic."""
+
+    stack: Stack
+    url: str
+    traffic: Traffic
+
+    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Rows as the owner sees them."""
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(query.encode(), parameters).fetchall()
+
+    def nothing_waits(self) -> bool:
+        """Whether every event and vector is done."""
+        waiting = "SELECT 1 FROM jobs WHERE kind IN ('event', 'embedding') AND state <> 'done'"
+        return not self.rows(waiting)
 
 
-def nothing_waits(url: str) -> bool:
-    """Whether every event and vector is done."""
-    waiting = "SELECT 1 FROM jobs WHERE kind IN ('event', 'embedding') AND state <> 'done'"
-    return not rows(url, waiting)
+@asynccontextmanager
+async def harbour(home: Path, slack: SlackServer, openai_url: str) -> AsyncIterator[Harbour]:
+    """A stack whose first embedder is OpenAI's stand-in, with a few facts written."""
+    provider = {"OPENAI_API_KEY": "sk-for-the-stand-in", "OPENAI_BASE_URL": openai_url}
+    environ, control = environment(home), slack.control
+    port = int(environ["PORT_BASE"])
+    stack = Stack(home, environ | provider | slack_environment(slack.api_url, slack.app, port))
+    control.connect(app_url=f"http://127.0.0.1:{port}")
+    team_id = control.add_team("Harbour").team_id
+    control.add_user(WRITER)
+    control.add_channel(CHANNEL, members=[WRITER])
+    try:
+        await asyncio.to_thread(stack.up, print)
+        await install(f"http://127.0.0.1:{port}", team_id)
+        control.join(CHANNEL, control.find_installation().bot_user_id)
+        url = EmbeddedPostgres(home / "postgres", stack.port("postgres")).url()
+        async with connect(stack.environ) as stubs:
+            traffic = Traffic(control, stubs, team_id, random.Random(4))
+            await traffic.begin()
+            running = Harbour(stack, url, traffic)
+            await until(running.nothing_waits)
+            yield running
+    finally:
+        await asyncio.to_thread(stack.down, print)
 
 
 async def test_a_new_embedder_comes_in_behind_live_traffic(
     tmp_path: Path, slack: SlackServer
 ) -> None:
-    home = tmp_path / "home"
-    environ = environment(home)
     with OpenAIServer() as openai:
-        provider = {"OPENAI_API_KEY": "sk-for-the-stand-in", "OPENAI_BASE_URL": openai.base_url}
-        port = int(environ["PORT_BASE"])
-        doors = slack_environment(slack.api_url, slack.app, port)
-        stack = Stack(home, environ | provider | doors)
-        control = slack.control
-        control.connect(app_url=f"http://127.0.0.1:{port}")
-        team_id = control.add_team("Harbour").team_id
-        control.add_user(WRITER)
-        control.add_channel(CHANNEL, members=[WRITER])
-        try:
-            await asyncio.to_thread(stack.up, print)
-            url = EmbeddedPostgres(home / "postgres", stack.port("postgres")).url()
-            await install(f"http://127.0.0.1:{port}", team_id)
-            control.join(CHANNEL, control.find_installation().bot_user_id)
-            async with connect(stack.environ) as stubs:
-                traffic = Traffic(control, stubs, team_id, random.Random(4))
-                await traffic.begin()
-                await until(lambda: nothing_waits(url))
-                over = asyncio.Event()
-                people = [asyncio.create_task(each(over)) for each in (traffic.write, traffic.ask)]
-                try:
-                    old, new = await bring_in(stack, traffic)
-                finally:
-                    over.set()
-                    await asyncio.gather(*people)
-            await control.settle()
-            await until(lambda: nothing_waits(url))
+        async with harbour(tmp_path / "home", slack, openai.base_url) as running:
+            traffic, over = running.traffic, asyncio.Event()
+            people = [asyncio.create_task(each(over)) for each in (traffic.write, traffic.ask)]
+            try:
+                old, new = await bring_in(running.stack, traffic)
+            finally:
+                over.set()
+                await asyncio.gather(*people)
+            await slack.control.settle()
+            await until(running.nothing_waits)
+            print(f"{traffic.asked} questions, {len(traffic.deleted)} deletions")
             assert traffic.problems == []
             assert {old, new} <= set(traffic.generations)
             assert len(traffic.deleted) >= 3
-            shown = rows(
-                url,
-                "SELECT 1 FROM chunk_messages WHERE message_id = ANY (%s)",
-                sorted(traffic.deleted),
-            )
-            assert shown == []
-            texts = "SELECT chunk_id, text FROM chunks WHERE generation_id = %s ORDER BY 1"
-            assert rows(url, texts, old) == rows(url, texts, new)
-            embedders = "SELECT generation_id, embedder_fingerprint, width, state FROM generations"
-            known = {row[0]: row[1:] for row in rows(url, embedders)}
-            assert known[old][0] != known[new][0]
-            assert (known[old][2], known[new][2]) == ("ready", "active")
-            print(f"{traffic.asked} questions, {len(traffic.deleted)} deletions")
-        finally:
-            await asyncio.to_thread(stack.down, print)
+            check_rows(running, old, new)
+
+
+def check_rows(running: Harbour, old: str, new: str) -> None:
+    """Both generations hold the same texts and nothing that was deleted; the new one serves."""
+    shown = "SELECT 1 FROM chunk_messages WHERE message_id = ANY (%s)"
+    assert running.rows(shown, sorted(running.traffic.deleted)) == []
+    texts = "SELECT chunk_id, text FROM chunks WHERE generation_id = %s ORDER BY 1"
+    assert running.rows(texts, old) == running.rows(texts, new)
+    kept = "SELECT state, width FROM generations WHERE generation_id = %s"
+    assert running.rows(kept, old) == [("ready", 1536)]
+    assert running.rows(kept, new) == [("active", 384)]
