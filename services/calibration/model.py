@@ -158,6 +158,15 @@ def from_json(stored: Mapping[str, Any]) -> CalibrationModel:
         raise ModelError(f"{type(error).__name__}: {error}") from None
 
 
+def is_readable(stored: Mapping[str, Any]) -> bool:
+    """Whether a stored form can be used."""
+    try:
+        from_json(stored)
+    except ModelError:
+        return False
+    return True
+
+
 def digest(stored: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of a stored form: keys sorted, no white space."""
     canonical = json.dumps(stored, sort_keys=True, separators=(",", ":"))

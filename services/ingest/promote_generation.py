@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import grpc
 
 from recall.error.v1 import error_pb2
+from services.calibration.model import digest, is_readable
 from services.ingest.audit import AuditEvent
 from services.ingest.generations import Generation, count_behind, count_gaps
 from services.ingest.resources import Resources
@@ -106,9 +107,12 @@ async def require_complete(connection: db.Connection, generation: Generation) ->
 
 
 async def _certified_by(connection: db.Connection, generation: Generation) -> str:
-    """The published calibration that holds for the generation; it can not be voided meanwhile."""
+    """The published calibration that a search would judge by; it can not be voided meanwhile."""
     row = await db.fetch_one(connection, _STATEMENTS["published_calibration"], generation.key)
-    return row[0] if row else ""
+    if row is None:
+        return ""
+    calibration_id, model, model_sha256 = row
+    return calibration_id if digest(model) == model_sha256 and is_readable(model) else ""
 
 
 def _require_permission(resources: Resources, generation: Generation, promotion: Promotion) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from recall.ingest.v1 import generations_pb2
+from services.calibration.model import CalibrationModel, digest, to_json
 from services.ingest.upkeep import Upkeep
 from tests.integration.ingest_fixtures import Ingest, Rows
+
+MODEL = to_json(CalibrationModel("logistic", threshold=0.5))
 
 
 async def build(
@@ -104,11 +109,13 @@ def publish_calibration(rows: Rows, generation_id: str, state: str = "published"
         "INSERT INTO calibrations (workspace_id, calibration_id, generation_id, rule, state, "
         "reason, model, model_sha256, labels_sha256, pipeline_fingerprint, corpus_fingerprint, "
         "false_confirm_target, false_abstain_target) "
-        "SELECT 'W', %s, generation_id, 'logistic', %s, %s, '{}', '', %s, pipeline_fingerprint, "
+        "SELECT 'W', %s, generation_id, 'logistic', %s, %s, %s, %s, %s, pipeline_fingerprint, "
         "corpus_fingerprint, 0.1, 0.1 FROM generations WHERE generation_id = %s",
         f"c-{generation_id}-{state}",
         state,
         "too few labels" if state in ("rejected", "voided") else "",
+        json.dumps(MODEL),
+        digest(MODEL),
         labels,
         generation_id,
     )

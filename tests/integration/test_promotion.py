@@ -120,6 +120,18 @@ async def test_a_calibration_of_another_pipeline_certifies_nothing(
     assert "no longer holds" in errors[0].message
 
 
+@pytest.mark.parametrize("column", ["model = '{}'", "model_sha256 = 'other'"])
+async def test_a_calibration_that_no_search_would_accept_certifies_nothing(
+    loaded: Ingest, rows: Rows, upkeep: Upkeep, column: str
+) -> None:
+    built = await ready(loaded, upkeep, rows)
+    publish_calibration(rows, built)
+    rows.execute(f"UPDATE calibrations SET {column}")
+    with call_fails() as errors:
+        await promote(loaded, built, uncertified=False)
+    assert errors[0].reason == UNCERTIFIED
+
+
 async def test_a_first_import_in_production_serves_only_after_its_certification(
     rows: Rows, upkeep: Upkeep, production: Resources, serve: Serve
 ) -> None:

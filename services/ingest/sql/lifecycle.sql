@@ -23,7 +23,7 @@ WHERE workspace_id = %(workspace_id)s
 
 -- name: published_calibration
 -- Locked: what certifies a promotion can not be voided before it commits.
-SELECT c.calibration_id
+SELECT c.calibration_id, c.model, c.model_sha256
 FROM calibrations AS c
 INNER JOIN generations AS g
     ON g.workspace_id = c.workspace_id AND g.generation_id = c.generation_id
