@@ -168,7 +168,7 @@ def _add_generations(commands: Commands) -> None:
     generations = commands.add_parser("generations", help="build, check and change the index")
     actions = ("list", "build", "validate", "promote", "rollback", "gc")
     generations.add_argument("action", choices=actions)
-    generations.add_argument("generation", nargs="?", help="for validate and promote: its id")
+    generations.add_argument("generation", nargs="?", help="its id; gc gives it up")
     generations.add_argument("--embedder", choices=("local", "openai"), help="for build")
     generations.add_argument(
         "--wait", action="store_true", help="for validate: wait for missing vectors"

@@ -94,7 +94,9 @@ async def _roll_back(options: argparse.Namespace, stack: Stack, workspace: str) 
 
 
 async def _collect(options: argparse.Namespace, stack: Stack, workspace: str) -> int:
-    request = generations_pb2.CollectGenerationsRequest(workspace_id=workspace)
+    request = generations_pb2.CollectGenerationsRequest(
+        workspace_id=workspace, given_up_id=options.generation or ""
+    )
     collected = await stack.generations.CollectGenerations(request, timeout=CHANGE_SECONDS)
     ids = list(collected.generation_ids)
     if options.json:

@@ -36,3 +36,13 @@ async def _clear_some(
             gone = {"workspace_id": workspace_id, "text_sha256s": sorted({row[0] for row in rows})}
             await connection.execute(_CHUNKS["forget_unused_vectors"], gone)
     return bool(rows)
+
+
+async def forget_unused_embedders(resources: Resources, workspace_id: str) -> None:
+    """Empty the cache of vectors that no generation with rows was begun with."""
+    some = {"workspace_id": workspace_id, "limit": ROWS_AT_ONCE}
+    forgotten = ROWS_AT_ONCE
+    while forgotten == ROWS_AT_ONCE:
+        async with changing(resources.pool, workspace_id) as connection:
+            cursor = await connection.execute(_STATEMENTS["forget_unused_embedders"], some)
+            forgotten = cursor.rowcount

@@ -87,8 +87,8 @@ class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
     ) -> generations_pb2.CollectGenerationsResponse:
         """See the proto."""
         require_whole_workspace(calls.caller(), request.workspace_id)
-        actor = request.actor or calls.caller().name
-        cleared = await collect_generations(self._resources, request.workspace_id, actor)
+        asked = wire.collection(request, calls.caller().name)
+        cleared = await collect_generations(self._resources, asked)
         return generations_pb2.CollectGenerationsResponse(generation_ids=cleared)
 
     async def ListGenerations(  # noqa: N802

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recall.ingest.v1 import generations_pb2
 from services.corpus import source_to_proto, timestamp
+from services.ingest.collect_generations import Collection
 from services.ingest.generations import ChunkCounts, Generation
 from services.ingest.promote_generation import Promotion
 from services.ingest.read_back import SmokeSearch
@@ -62,6 +63,11 @@ def rollback(request: generations_pb2.RollbackGenerationRequest, caller_name: st
     return Rollback(
         request.workspace_id, request.collection, request.actor or caller_name, request.reason
     )
+
+
+def collection(request: generations_pb2.CollectGenerationsRequest, caller_name: str) -> Collection:
+    """What a collection asks for."""
+    return Collection(request.workspace_id, request.actor or caller_name, request.given_up_id)
 
 
 def validation(request: generations_pb2.ValidateGenerationRequest, caller_name: str) -> Validation:

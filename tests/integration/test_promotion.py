@@ -241,6 +241,31 @@ async def test_collecting_leaves_what_serves_the_way_back_and_what_waits(
     assert audited(rows)[-1] == ("generation_retired", "g-1")
 
 
+async def test_one_that_nobody_waits_for_is_given_up_with_its_vectors(
+    loaded: Ingest, rows: Rows, upkeep: Upkeep
+) -> None:
+    unwanted = await ready(loaded, upkeep, rows)
+    assert rows.one("SELECT count(DISTINCT embedder_fingerprint) FROM embedding_cache") == 2
+    request = pb.CollectGenerationsRequest(workspace_id="W", given_up_id=unwanted)
+    collected = await loaded.generations.CollectGenerations(request)
+    assert list(collected.generation_ids) == [unwanted]
+    assert states(rows) == {"g-1": "active", unwanted: "failed"}
+    assert rows.all("SELECT DISTINCT generation_id FROM chunks") == [("g-1",)]
+    kept = rows.all("SELECT DISTINCT embedder_fingerprint FROM embedding_cache")
+    assert kept == rows.all(
+        "SELECT embedder_fingerprint FROM generations WHERE generation_id = 'g-1'"
+    )
+    assert audited(rows)[-1] == ("generation_failed", unwanted)
+
+
+async def test_what_serves_can_not_be_given_up(loaded: Ingest, rows: Rows) -> None:
+    request = pb.CollectGenerationsRequest(workspace_id="W", given_up_id="g-1")
+    with call_fails() as errors:
+        await loaded.generations.CollectGenerations(request)
+    assert errors[0].reason == error_pb2.ERROR_REASON_GENERATION_NOT_READY
+    assert states(rows) == {"g-1": "active"}
+
+
 async def test_clearing_forgets_the_vectors_of_texts_that_nothing_holds_any_more(
     loaded: Ingest, rows: Rows, upkeep: Upkeep
 ) -> None:
@@ -252,12 +277,13 @@ async def test_clearing_forgets_the_vectors_of_texts_that_nothing_holds_any_more
     )
     rows.execute(
         "INSERT INTO embedding_cache SELECT workspace_id, embedder_fingerprint, "
-        "'only here', vector FROM embedding_cache LIMIT 1"
+        "'only here', vector FROM embedding_cache WHERE length(vector) = 4 * 1536 LIMIT 1"
     )
-    before = rows.one("SELECT count(*) FROM embedding_cache")
+    serving = "SELECT count(*) FROM embedding_cache WHERE length(vector) = 4 * 1536"
+    before = rows.one(serving)
     rows.execute("UPDATE generations SET state = 'retired' WHERE generation_id = 'g-1'")
     await loaded.generations.CollectGenerations(pb.CollectGenerationsRequest(workspace_id="W"))
-    assert rows.one("SELECT count(*) FROM embedding_cache") == before - 1
+    assert rows.one(serving) == before - 1
     assert rows.all("SELECT 1 FROM embedding_cache WHERE text_sha256 = 'only here'") == []
 
 

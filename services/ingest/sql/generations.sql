@@ -86,6 +86,22 @@ WHERE workspace_id = %(workspace_id)s
     )
 RETURNING source_uri
 
+-- name: forget_unused_embedders
+DELETE FROM embedding_cache
+WHERE workspace_id = %(workspace_id)s
+    AND (embedder_fingerprint, text_sha256) IN (
+        SELECT known.embedder_fingerprint, known.text_sha256
+        FROM embedding_cache AS known
+        WHERE known.workspace_id = %(workspace_id)s
+            AND NOT EXISTS (
+                SELECT FROM generations AS g
+                WHERE g.workspace_id = known.workspace_id
+                    AND g.embedder_fingerprint = known.embedder_fingerprint
+                    AND g.state NOT IN ('retired', 'failed')
+            )
+        LIMIT %(limit)s
+    )
+
 -- name: count_chunks
 SELECT
     (
