@@ -71,6 +71,10 @@ def hit(wire: corpus_pb2.Hit) -> Json:
         "verdict": _short(corpus_pb2.Verdict.Name(wire.verdict), "VERDICT_"),
         "confidence": wire.confidence if wire.HasField("confidence") else None,
         "provenance": _plain(wire.provenance),
+        "superseded_by": wire.superseded_by,
+        "supersedes": wire.supersedes,
+        "valid_from": wire.valid_from,
+        "valid_until": wire.valid_until,
         "contributions": [_contribution(each) for each in wire.contributions],
     }
 
@@ -81,12 +85,16 @@ def search_result(reply: retrieve_pb2.SearchResponse) -> Json:
         "generation_id": reply.pin.generation_id,
         "abstained": reply.abstained,
         "reason": reply.reason,
+        "confidence": reply.confidence if reply.HasField("confidence") else None,
+        "threshold": reply.threshold if reply.HasField("threshold") else None,
+        "calibration_id": reply.calibration_id,
         "messages": [hit(each) for each in reply.hits],
         "degraded": list(reply.degraded),
         "timings_ms": _rounded(reply.timings_ms),
     }
     if reply.HasField("explanation"):
         result["explanation"] = _plain(reply.explanation)
+        result["weighed_signals"] = dict(reply.weighed_signals)
     return result
 
 
@@ -95,13 +103,18 @@ def answer(final: gateway_pb2.Answer) -> Json:
     result = {
         "outcome": outcome_name(final.outcome),
         "text": final.text,
+        "abstained": final.outcome == corpus_pb2.OUTCOME_ABSTAINED,
         "reason": final.reason,
+        "refusal": final.refusal,
+        "confidence": final.confidence if final.HasField("confidence") else None,
+        "calibration_id": final.calibration_id,
         "citations": [message(each) for each in final.citations],
         "rerank_tier": tier_name(final.rerank_tier),
         "generation_id": final.generation_id,
         "degraded": list(final.degraded),
         "timings_ms": _rounded(final.timings_ms),
         "unverified_sources": [hit(each) for each in final.unverified_sources],
+        "hits": [hit(each) for each in final.hits],
         "writer": final.writer,
     }
     if final.HasField("trace"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 
 from recall.answer.v1 import answer_pb2
 from recall.corpus.v1 import corpus_pb2
@@ -17,12 +17,14 @@ from services.gateway.checking import (
     abstained,
     check,
     is_usable,
+    suppressed,
     unwritten,
 )
 from services.gateway.clients import Stages, reach
 from services.gateway.deadline import Deadline, Stopwatch
-from services.gateway.ranking import Ranked, reranked, unranked
-from services.gateway.reread import still_unchanged, suppressed_if_changed
+from services.gateway.ranking import Ranked, qualified, reranked, unranked
+from services.gateway.reread import still_unchanged
+from services.gateway.trust import Trust, is_refusal, refused
 from services.runtime.errors import CallError
 
 ASK_SECONDS = 60.0
@@ -52,6 +54,7 @@ class Question:
     explain: bool = False
     ask_id: str = ""
     asker: str = ""
+    trust: Trust = field(default_factory=Trust)
 
 
 async def ask(
@@ -60,26 +63,39 @@ async def ask(
     """Progress steps, then exactly one answer. No text leaves before it is checked.
 
     Without a reranker the fused order is kept, without a writer the ranked messages are returned,
-    both marked in ``degraded``. Raises CallError when retrieve fails: that is never "no results".
+    both marked in ``degraded``. Only hits that the trust gate lets through are evidence; without
+    trust the question is refused. Raises CallError when retrieve fails: that is never "no results".
     """
     stopwatch = Stopwatch(deadline.clock)
     yield _progress(gateway_pb2.STEP_SEARCHING, "Searching the messages you can read.")
-    found = await search(question, stages, deadline)
-    stopwatch.lap("retrieve")
-    if found.abstained or not found.hits:
-        yield _answer(question, found, abstained(found.reason), stopwatch)
+    try:
+        found = await search(question, stages, deadline)
+    except CallError as error:
+        if not is_refusal(error):
+            raise
+        yield refused(error, stopwatch.milliseconds())
         return
-    yield _progress(gateway_pb2.STEP_RERANKING, f"Ordering {_counted(len(found.hits))}.")
-    ranked = await rerank(question, found, stages, deadline)
+    stopwatch.lap("retrieve")
+    evidence = qualified(found.hits)[:EVIDENCE_LIMIT]
+    if found.abstained or not evidence:
+        kept = await _kept(question, found, stages, deadline)
+        answer = _answer(question, found, abstained(found.reason), stopwatch)
+        answer.hits.extend(hit for hit in found.hits if hit.message.message_id in kept)
+        yield answer
+        return
+    yield _progress(gateway_pb2.STEP_RERANKING, f"Ordering {_counted(len(evidence))}.")
+    ranked = await rerank(question, found.question, evidence, stages, deadline)
     stopwatch.lap("rerank")
     yield _progress(gateway_pb2.STEP_WRITING, "Writing an answer from the best of them.")
     written = await write(question, found.question, ranked, stages, deadline)
     stopwatch.lap("answer")
     yield _progress(gateway_pb2.STEP_CHECKING, "Checking the sources.")
-    checked, sources = await verify(question, written, ranked, stages, deadline)
+    kept = await _kept(question, found, stages, deadline)
+    checked, sources = verify(written, ranked, kept)
     stopwatch.lap("check")
     answer = _answer(question, found, checked, stopwatch, ranked)
     answer.unverified_sources.extend(sources)
+    answer.hits.extend(hit for hit in found.hits if hit.message.message_id in kept)
     if isinstance(written, answer_pb2.WrittenText):
         answer.writer = written.writer
     yield answer
@@ -100,18 +116,25 @@ async def search(
         limit=EVIDENCE_LIMIT,
         explain=question.explain,
         expected_embedder_fingerprint=resolved.embedder_fingerprint,
+        trust_mode=question.trust.mode,
+        valid_at=question.trust.valid_at,
+        known_as_of=question.trust.known_as_of,
     )
     seconds = deadline.share(SEARCH_SECONDS)
     return await reach("retrieve", stages.retriever.Search, request, seconds)
 
 
 async def rerank(
-    question: Question, found: retrieve_pb2.SearchResponse, stages: Stages, deadline: Deadline
+    question: Question,
+    words: str,
+    hits: Sequence[corpus_pb2.Hit],
+    stages: Stages,
+    deadline: Deadline,
 ) -> Ranked:
-    """The evidence in the reranker's order, or in fused order when there is no reranker."""
-    hits = found.hits[:EVIDENCE_LIMIT]
+    """The hits in the reranker's order, or in fused order when there is no reranker; never across
+    groups of verdicts."""
     request = rerank_pb2.RerankRequest(
-        question=found.question or question.text,
+        question=words or question.text,
         messages=[hit.message for hit in hits],
         session_id=question.ask_id,
     )
@@ -140,19 +163,26 @@ async def write(
     return reply.written if is_usable(reply.written) else UNUSABLE_REPLY
 
 
-async def verify(
-    question: Question,
-    written: answer_pb2.WrittenText | str,
-    ranked: Ranked,
-    stages: Stages,
-    deadline: Deadline,
+def verify(
+    written: answer_pb2.WrittenText | str, ranked: Ranked, kept: set[str]
 ) -> tuple[Checked, list[corpus_pb2.Hit]]:
-    """What may be shown: a checked text, or the ranked messages that still read the same."""
+    """What may be shown: a checked text, or the ranked messages that still read the same.
+
+    ``kept`` are the ids of the messages that do.
+    """
     if isinstance(written, str):
-        kept = await still_unchanged(ranked.messages(), question.context, stages, deadline)
         return unwritten(written), [hit for hit in ranked.hits if hit.message.message_id in kept]
     checked = check(written, ranked.messages())
-    return await suppressed_if_changed(checked, question.context, stages, deadline), []
+    still = all(message.message_id in kept for message in checked.citations)
+    return (checked if still else suppressed()), []
+
+
+async def _kept(
+    question: Question, found: retrieve_pb2.SearchResponse, stages: Stages, deadline: Deadline
+) -> set[str]:
+    """Ids of the hits that still exist for the asker and read the same."""
+    messages = [hit.message for hit in found.hits]
+    return await still_unchanged(messages, question.context, stages, deadline)
 
 
 def _answer(
@@ -177,6 +207,8 @@ def _answer(
         ],
         timings_ms=stopwatch.milliseconds(),
         trace=_trace(found, ranked) if question.explain else None,
+        confidence=found.confidence if found.HasField("confidence") else None,
+        calibration_id=found.calibration_id,
     )
 
 

@@ -17,7 +17,9 @@ from services.gateway.clients import Stages, reach
 from services.gateway.context import query_context
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.directory import Directory
+from services.gateway.search_only import search_only
 from services.gateway.status import get_status
+from services.gateway.trust import trust_of
 from services.gateway.window import WINDOW_SECONDS, Window, catch_up, list_decisions, summarise
 from services.runtime import call as calls
 from services.runtime.errors import invalid
@@ -46,6 +48,7 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
             explain=request.explain,
             ask_id=calls.request_id(),
             asker=hashlib.sha256(calls.caller().name.encode()).hexdigest(),
+            trust=trust_of(request),
         )
         async for event in ask(question, self._stages, _deadline(ASK_SECONDS)):
             yield as_ask_response(event)
@@ -53,16 +56,10 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
     async def Search(  # noqa: N802
         self, request: gateway_pb2.SearchRequest, context: Context
     ) -> gateway_pb2.SearchResponse:
-        """Hits of the serving generation."""
-        wire = retrieve_pb2.SearchRequest(
-            context=await self._context(request.reader),
-            question=worded(request.question),
-            filter=request.filter,
-            limit=request.limit,
-            explain=request.explain,
-        )
-        seconds = _deadline(SEARCH_SECONDS).left()
-        found = await reach("retrieve", self._stages.retriever.Search, wire, seconds)
+        """Hits of the serving generation, each with its verdict."""
+        context_read = await self._context(request.reader)
+        deadline = _deadline(SEARCH_SECONDS)
+        found = await search_only(request, context_read, self._stages, deadline)
         return gateway_pb2.SearchResponse(result=found)
 
     async def CatchUp(  # noqa: N802

@@ -14,6 +14,8 @@ from recall.rerank.v1 import rerank_pb2
 
 RERANK_UNAVAILABLE = "rerank_unavailable"
 
+_QUALIFIED = (corpus_pb2.VERDICT_OK, corpus_pb2.VERDICT_UNVERIFIED)
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -38,13 +40,13 @@ def reranked(hits: Sequence[corpus_pb2.Hit], response: rerank_pb2.RerankResponse
     """The hits in the reranker's order.
 
     A reranker only reorders: ids it invents or repeats are ignored, hits it loses are appended in
-    their fused order.
+    their fused order. It never crosses groups of verdicts.
     """
     by_id = {hit.message.message_id: hit for hit in hits}
     order = dict.fromkeys(row.message_id for row in response.ranking if row.message_id in by_id)
     order.update(dict.fromkeys(by_id))
     return Ranked(
-        hits=tuple(by_id[message_id] for message_id in order),
+        hits=in_verdict_groups([by_id[message_id] for message_id in order]),
         tier=response.tier or rerank_pb2.TIER_RRF,
         scores={
             row.message_id: row.score
@@ -54,6 +56,32 @@ def reranked(hits: Sequence[corpus_pb2.Hit], response: rerank_pb2.RerankResponse
         degraded=tuple(failed_tiers(response.failed_tiers)),
         response=response,
     )
+
+
+def qualified(hits: Iterable[corpus_pb2.Hit]) -> list[corpus_pb2.Hit]:
+    """The hits that may be evidence: those that the trust gate let through, or did not judge."""
+    return [hit for hit in hits if hit.verdict in _QUALIFIED]
+
+
+def in_verdict_groups(hits: Sequence[corpus_pb2.Hit]) -> tuple[corpus_pb2.Hit, ...]:
+    """Partitioned stably: ok first, then what nothing judged, then the rest; inside a group a
+    correction stands before what it replaced."""
+    ordered: list[corpus_pb2.Hit] = []
+    for hit in sorted(hits, key=_group):
+        ordered.insert(_place(hit, ordered), hit)
+    return tuple(ordered)
+
+
+def _group(hit: corpus_pb2.Hit) -> int:
+    return _QUALIFIED.index(hit.verdict) if hit.verdict in _QUALIFIED else len(_QUALIFIED)
+
+
+def _place(hit: corpus_pb2.Hit, ordered: Sequence[corpus_pb2.Hit]) -> int:
+    for position, earlier in enumerate(ordered):
+        replaces = earlier.superseded_by and earlier.superseded_by == hit.provenance.source_uri
+        if replaces and _group(earlier) == _group(hit):
+            return position
+    return len(ordered)
 
 
 def unranked(hits: Sequence[corpus_pb2.Hit]) -> Ranked:

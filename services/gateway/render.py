@@ -64,6 +64,8 @@ def answer_json(answer: gateway_pb2.Answer) -> Json:
         "text": answer.text,
         "blocks": blocks(answer.text, [m.message_id for m in answer.citations]),
         "reason": _CODES.sub("", answer.reason),
+        "refusal": answer.refusal,
+        "confidence": answer.confidence if answer.HasField("confidence") else None,
         "citations": [message_json(message) for message in answer.citations],
         "unverified_sources": [hit_json(hit) for hit in answer.unverified_sources],
         "rerank_tier": tier_name(answer.rerank_tier),
@@ -80,6 +82,7 @@ def search_json(found: retrieve_pb2.SearchResponse) -> Json:
         "generation_id": found.pin.generation_id,
         "abstained": found.abstained,
         "reason": found.reason,
+        "confidence": found.confidence if found.HasField("confidence") else None,
         "messages": [hit_json(hit) for hit in found.hits],
         "degraded": list(found.degraded),
     }
@@ -99,6 +102,7 @@ def hit_json(hit: corpus_pb2.Hit) -> Json:
         "lexical_rank": hit.lexical_rank if hit.HasField("lexical_rank") else None,
         "verdict": corpus_pb2.Verdict.Name(hit.verdict).removeprefix("VERDICT_").lower(),
         "confidence": hit.confidence if hit.HasField("confidence") else None,
+        "superseded_by": hit.superseded_by,
     }
 
 

@@ -16,6 +16,7 @@ from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.gateway.v1 import gateway_pb2, gateway_pb2_grpc
 from recall.rerank.v1 import rerank_pb2
+from recall.retrieve.v1 import retrieve_pb2
 from services.gateway.checking import UNVERIFIED_TEXT
 from services.gateway.directory import Directory
 from services.gateway.grpc_service import SERVICE_NAME, RecallService
@@ -31,6 +32,7 @@ from tests.scripted_stages import (
     always,
     failing,
     hang,
+    hit,
     message,
     served,
 )
@@ -284,22 +286,87 @@ async def test_a_stage_that_is_down_is_named(gateway: Gateway) -> None:
     assert error.retry_after_seconds
 
 
-async def test_what_retrieve_refuses_reaches_the_caller_as_it_is(
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "EMBEDDER_MISMATCH",
+        "CALIBRATION_MISSING",
+        "CALIBRATION_UNCERTIFIED",
+        "CALIBRATION_STALE",
+    ],
+)
+async def test_without_trust_an_ask_is_refused_with_the_named_reason_and_nothing_else(
+    gateway: Gateway, script: Script, reason: str
+) -> None:
+    value = error_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+    script.retrieve.search_reply = failing(
+        CallError(
+            grpc.StatusCode.FAILED_PRECONDITION,
+            value,
+            "Not to be trusted.",
+            metadata={"generation_id": GENERATION},
+        )
+    )
+    async with gateway() as stub:
+        answer = await answer_of(stub)
+    assert answer.outcome == corpus_pb2.OUTCOME_REFUSED
+    assert (answer.refusal, answer.reason) == (reason, "Not to be trusted.")
+    assert answer.generation_id == GENERATION
+    assert not answer.citations and not answer.hits and not answer.unverified_sources
+
+
+async def test_what_retrieve_fails_with_reaches_the_caller_as_it_is(
     gateway: Gateway, script: Script
 ) -> None:
     script.retrieve.search_reply = failing(
         CallError(
             grpc.StatusCode.FAILED_PRECONDITION,
-            error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
-            "Another embedder.",
+            error_pb2.ERROR_REASON_NO_ACTIVE_GENERATION,
+            "Nothing imported.",
         )
     )
     async with gateway() as stub:
         error = await error_of(stub)
     assert (error.code, error.reason) == (
         grpc.StatusCode.FAILED_PRECONDITION,
-        error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
+        error_pb2.ERROR_REASON_NO_ACTIVE_GENERATION,
     )
+
+
+async def test_only_what_the_trust_gate_lets_through_is_evidence(
+    gateway: Gateway, script: Script
+) -> None:
+    judged = [hit(FIRST, 0), hit(SECOND, 1)]
+    judged[0].verdict = corpus_pb2.VERDICT_SUPERSEDED
+    judged[0].superseded_by = SECOND.message_id
+    judged[1].verdict = corpus_pb2.VERDICT_OK
+    script.retrieve.search_reply = always(
+        retrieve_pb2.SearchResponse(hits=judged, question="When?", confidence=0.8)
+    )
+    async with gateway() as stub:
+        answer = await answer_of(stub)
+    [request] = script.answer.requests
+    assert [each.message.message_id for each in request.evidence] == [SECOND.message_id]
+    assert [each.message.message_id for each in answer.hits] == IDS
+    assert answer.confidence == 0.8
+
+
+async def test_when_no_hit_may_be_evidence_the_writer_is_not_asked(
+    gateway: Gateway, script: Script
+) -> None:
+    judged = hit(FIRST, 0)
+    judged.verdict = corpus_pb2.VERDICT_LOW_CONFIDENCE
+    script.retrieve.search_reply = always(
+        retrieve_pb2.SearchResponse(hits=[judged], abstained=True, reason="Not certain enough.")
+    )
+    async with gateway() as stub:
+        answer = await answer_of(stub)
+    assert script.answer.requests == []
+    assert (answer.outcome, answer.reason) == (
+        corpus_pb2.OUTCOME_ABSTAINED,
+        "Not certain enough.",
+    )
+    assert [each.verdict for each in answer.hits] == [corpus_pb2.VERDICT_LOW_CONFIDENCE]
 
 
 @pytest.mark.parametrize(

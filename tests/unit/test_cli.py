@@ -124,7 +124,12 @@ def test_an_answer_as_json_has_every_promised_field() -> None:
     assert as_json.answer(final) == {
         "outcome": "answered",
         "text": "It was psql [synthetic:ops:p1].",
+        "abstained": False,
         "reason": "",
+        "refusal": "",
+        "confidence": None,
+        "calibration_id": "",
+        "hits": [],
         "citations": [as_json.message(message())],
         "rerank_tier": "luna",
         "generation_id": "g1",

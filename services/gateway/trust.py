@@ -1,0 +1,57 @@
+"""How far a question trusts, and what a refusal looks like. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from recall.corpus.v1 import corpus_pb2
+from recall.error.v1 import error_pb2
+from recall.gateway.v1 import gateway_pb2
+from services.runtime.errors import CallError
+
+REFUSED_TEXT = "This can not be answered with trust yet, so nothing was searched."
+
+_REFUSALS = (
+    error_pb2.ERROR_REASON_CALIBRATION_MISSING,
+    error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED,
+    error_pb2.ERROR_REASON_CALIBRATION_STALE,
+    error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
+)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What to do without a certified calibration, and both clocks; unset clocks mean now."""
+
+    mode: corpus_pb2.TrustMode.ValueType = corpus_pb2.TRUST_MODE_UNSPECIFIED
+    valid_at: Timestamp | None = None
+    known_as_of: Timestamp | None = None
+
+
+def trust_of(request: gateway_pb2.AskRequest | gateway_pb2.SearchRequest) -> Trust:
+    """The trust that a request asks for."""
+    return Trust(
+        mode=request.trust_mode,
+        valid_at=request.valid_at if request.HasField("valid_at") else None,
+        known_as_of=request.known_as_of if request.HasField("known_as_of") else None,
+    )
+
+
+def is_refusal(error: CallError) -> bool:
+    """Whether retrieve refused before it searched."""
+    return error.reason in _REFUSALS
+
+
+def refused(error: CallError, timings_ms: Mapping[str, float]) -> gateway_pb2.Answer:
+    """The end of an ask that was refused."""
+    return gateway_pb2.Answer(
+        outcome=corpus_pb2.OUTCOME_REFUSED,
+        text=REFUSED_TEXT,
+        reason=error.message,
+        refusal=error.reason_name,
+        generation_id=error.metadata.get("generation_id", ""),
+        timings_ms=timings_ms,
+    )
