@@ -33,7 +33,9 @@ Pool = psycopg_pool.AsyncConnectionPool[Connection]
 
 log = structlog.get_logger("db")
 
-_TENANT = b"SELECT set_config('recall.workspace_id', %s, true)"
+_TENANT = (
+    b"SELECT set_config('recall.workspace_id', %s, true), set_config('statement_timeout', %s, true)"
+)
 _TIMEOUT = b"SELECT set_config('statement_timeout', %s, true)"
 
 
@@ -127,8 +129,7 @@ async def fetch_one(
 
 
 async def _enter_tenant(connection: Connection, workspace_id: str) -> None:
-    await connection.execute(_TENANT, (workspace_id,))
-    await connection.execute(_TIMEOUT, (_timeout(),))
+    await connection.execute(_TENANT, (workspace_id, _timeout()))
 
 
 def _timeout() -> str:
