@@ -12,6 +12,7 @@ from typing import TypeAlias
 import grpc
 
 from services.cli.ask import run_ask, run_search
+from services.cli.calibration_options import add_calibration
 from services.cli.connection import (
     BAD_USAGE,
     OK,
@@ -150,6 +151,7 @@ def _add_operating(commands: Commands) -> None:
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=run_status)
     _add_generations(commands)
+    add_calibration(commands)
     jobs = commands.add_parser("jobs", help="list background work, or retry what failed for good")
     jobs.add_argument("action", nargs="?", choices=("list", "retry"), default="list")
     jobs.add_argument("job", nargs="?", help="for retry: the job's id")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 
 from recall.gateway.v1 import admin_pb2, admin_pb2_grpc
+from services.gateway.calibrate_generation import (
+    CALIBRATE_SECONDS,
+    Event,
+    calibrate_generation,
+)
 from services.gateway.clients import Stages
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.validate_generation import VALIDATE_SECONDS, validate_generation
@@ -38,6 +44,22 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             deadline_of_call(VALIDATE_SECONDS),
         )
         return admin_pb2.ValidateGenerationResponse(result=result)
+
+    async def CalibrateGeneration(  # noqa: N802
+        self, request: admin_pb2.CalibrateGenerationRequest, context: Context
+    ) -> AsyncIterator[admin_pb2.CalibrateGenerationResponse]:
+        """See the proto."""
+        require_whole_workspace(calls.caller(), request.workspace_id)
+        deadline = deadline_of_call(CALIBRATE_SECONDS)
+        async for event in calibrate_generation(request, "", self._stages, deadline):
+            yield as_response(event)
+
+
+def as_response(event: Event) -> admin_pb2.CalibrateGenerationResponse:
+    """Progress or the calibration as the stream carries it."""
+    if isinstance(event, admin_pb2.CalibrateProgress):
+        return admin_pb2.CalibrateGenerationResponse(progress=event)
+    return admin_pb2.CalibrateGenerationResponse(calibration=event)
 
 
 def deadline_of_call(seconds: float) -> Deadline:

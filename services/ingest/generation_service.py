@@ -9,6 +9,7 @@ import grpc
 from recall.ingest.v1 import generations_pb2, generations_pb2_grpc
 from services.ingest import generation_wire as wire
 from services.ingest.build_generation import build_generation
+from services.ingest.calibration_methods import CalibrationMethods
 from services.ingest.collect_generations import collect_generations
 from services.ingest.list_generations import get_generation, list_generations
 from services.ingest.promote_generation import promote_generation
@@ -24,7 +25,7 @@ NAMES = ("GenerationService",)
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class GenerationService(generations_pb2_grpc.GenerationServiceServicer):
+class GenerationService(CalibrationMethods):
     """Builds, checks, promotes and gives up generations."""
 
     def __init__(self, resources: Resources, upkeep: Upkeep) -> None:

@@ -148,8 +148,9 @@ CREATE TABLE calibrations (
     more_unanswerable_needed integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     voided_at timestamptz,
-    -- When its labels are to be replayed next.
+    -- When its labels are to be replayed next, and why.
     replay_at timestamptz NOT NULL DEFAULT 'infinity',
+    replay_cause text NOT NULL DEFAULT 'daily',
     PRIMARY KEY (workspace_id, calibration_id),
     FOREIGN KEY (workspace_id, labels_sha256) REFERENCES label_sets,
     CONSTRAINT rules_are_known CHECK (rule IN ('logistic', 'reference')),
@@ -177,6 +178,27 @@ CREATE TABLE calibration_replays (
     PRIMARY KEY (workspace_id, calibration_id, measured_at),
     FOREIGN KEY (workspace_id, calibration_id) REFERENCES calibrations ON DELETE CASCADE
 );
+
+-- A deletion that touches what a label points at has the labels replayed at once: the threshold was
+-- measured on a corpus that is no more.
+CREATE INDEX label_sets_by_relevant ON label_sets USING gin (labels jsonb_path_ops);
+CREATE FUNCTION replay_after_erasure() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE calibrations AS c
+    SET replay_at = least(c.replay_at, now()), replay_cause = 'erasure'
+    FROM label_sets AS l, erased AS e
+    WHERE c.state = 'published'
+        AND c.workspace_id = e.workspace_id
+        AND l.workspace_id = c.workspace_id
+        AND l.labels_sha256 = c.labels_sha256
+        AND l.labels @> jsonb_build_array(
+            jsonb_build_object('relevant_ids', jsonb_build_array(e.message_id))
+        );
+    RETURN NULL;
+END $$;
+CREATE TRIGGER replay_after_erasure AFTER INSERT ON tombstones
+    REFERENCING NEW TABLE AS erased
+    FOR EACH STATEMENT EXECUTE FUNCTION replay_after_erasure();
 
 -- Audit ----------------------------------------------------------------------------------------
 
