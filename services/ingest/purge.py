@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from services.corpus import Source, encode_part, slack_message_id
+from services.ingest.purge_labels import forget_labels_of
 from services.ingest.purges import read_report
 from services.ingest.queue import Job, still_holds
 from services.ingest.resources import Resources
@@ -155,6 +156,8 @@ async def _finish(purge: Purge) -> None:
         if not await still_holds(connection, purge.job):
             return
         await allow_erasure(connection)
+        if purge.channel_id:
+            await forget_labels_of(connection, purge.job.workspace_id, purge.id_prefix)
         for table in _LAST_OF_CHANNEL if purge.channel_id else _LAST_TABLES:
             await _run(connection, purge, table, f"delete_{table}")
         await _save(connection, purge)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from recall.ingest.v1 import ingest_pb2, slack_pb2
 from services.ingest import queue
 from services.ingest.event import handle_event
+from services.ingest.labels import Label, canonical, digest
 from services.ingest.purge import handle_purge
 from services.ingest.upkeep import Upkeep
 from tests import builders as b
@@ -136,8 +138,8 @@ def fill_collection(rows: Rows, workspace_id: str, channel_id: str, word: str) -
         "VALUES (%(w)s, %(g)s, 'c', %(c)s, 'm', 'message', %(word)s, 's', 1)",
         "INSERT INTO source_tombstones (workspace_id, channel_id, source_uri) "
         "VALUES (%(w)s, %(c)s, 'gone')",
-        "INSERT INTO label_sets (workspace_id, labels_sha256, labels) "
-        "VALUES (%(w)s, %(g)s, jsonb_build_array(%(word)s::text))",
+        "INSERT INTO label_sets (workspace_id, labels_sha256, labels) VALUES (%(w)s, %(g)s, "
+        "jsonb_build_array(jsonb_build_object('question', %(word)s::text)))",
         "INSERT INTO calibrations (workspace_id, calibration_id, generation_id, rule, state, "
         "model, model_sha256, labels_sha256, pipeline_fingerprint, false_confirm_target, "
         "false_abstain_target) "
@@ -163,6 +165,23 @@ def fill_collection(rows: Rows, workspace_id: str, channel_id: str, word: str) -
             *(workspace_id, f"{kind}-{channel_id}", f"{kind}-{channel_id}", kind),
             *(word, cards, channels, asserted),
         )
+
+
+def label(question: str, *relevant_ids: str) -> Label:
+    return Label(question, answerable=bool(relevant_ids), relevant_ids=relevant_ids)
+
+
+def calibrate_chat(rows: Rows, labels: Sequence[Label]) -> None:
+    """A published calibration of W's chat, and its labels."""
+    text = canonical(labels)
+    rows.execute("INSERT INTO label_sets VALUES ('W', %s, %s)", digest(text), text)
+    rows.execute(
+        "INSERT INTO calibrations (workspace_id, calibration_id, generation_id, rule, state, "
+        "model, model_sha256, labels_sha256, pipeline_fingerprint, false_confirm_target, "
+        "false_abstain_target, replay_at) VALUES ('W', 'chat', 'g', 'logistic', 'published', "
+        "'{}', '', %s, '', 0.1, 0.1, now() + interval '1 day')",
+        digest(text),
+    )
 
 
 async def fill_all(app: App, rows: Rows) -> None:
@@ -262,6 +281,25 @@ async def test_a_channel_s_purge_leaves_the_other_channels(app: App, rows: Rows)
     assert (finished.scope, finished.is_finished) == (f"channel {b.GENERAL}", True)
     assert finished.deleted["messages"] == 2
     assert finished.deleted["channels"] == 1
+
+
+async def test_labels_of_a_purged_channel_go_and_the_rest_is_replayed_at_once(
+    app: App, rows: Rows
+) -> None:
+    await app.happen(s.posted("herring"), s.posted("elsewhere", 2, channel="C0OTHER"))
+    here, elsewhere = b.message_id(0), b.message_id(2, "C0OTHER")
+    kept = [label("where is elsewhere?", elsewhere), label("is there a moon?")]
+    calibrate_chat(rows, [label("what about herring?", here), *kept])
+    await app.ingest.ingest.PurgeChannel(
+        ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)
+    )
+    await app.work("purge")
+    rest = canonical(kept)
+    assert rows.all("SELECT labels_sha256, labels FROM label_sets") == [
+        (digest(rest), json.loads(rest))
+    ]
+    standing = "SELECT state, labels_sha256, replay_at <= now(), replay_cause FROM calibrations"
+    assert rows.all(standing) == [("published", digest(rest), True, "erasure")]
 
 
 async def test_a_channel_purged_while_the_app_stays_goes_on_from_there(
