@@ -19,6 +19,8 @@ from services.gateway.directory import Directory
 from services.gateway.grpc_service import SERVICE_NAME, RecallService
 from services.gateway.http import Demo, Limits, create_app
 from services.gateway.http_server import serving_http
+from services.gateway.mcp.door import serving_mcp
+from services.gateway.mcp.tools import Tools
 from services.gateway.slack.edge import Door, slack_routes
 from services.gateway.slack.oauth import Installer, oauth_routes
 from services.gateway.slack.socket_mode import socket_mode
@@ -38,14 +40,18 @@ def main() -> None:
     async def assemble() -> AsyncIterator[Servicers]:
         stages = connect(config.targets, callers)
         directory = Directory(stages, time.monotonic)
-        app = create_app(demo_of(config, stages, directory), doors_of(config.slack, stages))
-        service = RecallService(stages, directory)
+        service, admin = RecallService(stages, directory), AdminService(stages, directory)
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_RecallServiceServicer_to_server(service, server)
-            admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminService(stages), server)
+            admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, server)
 
         async with AsyncExitStack() as stack:
+            agents = await stack.enter_async_context(
+                serving_mcp(Tools(stages, directory), callers, config.allowed_hosts)
+            )
+            demo = demo_of(config, stages, directory)
+            app = create_app(demo, (*doors_of(config.slack, stages), agents))
             await stack.enter_async_context(serving_http(app, config.http, config.trusted_proxies))
             if config.slack.app_token:
                 await stack.enter_async_context(socket_mode(config.slack, stages))

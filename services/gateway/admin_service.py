@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from recall.gateway.v1 import admin_pb2, admin_pb2_grpc
+from recall.gateway.v1 import admin_pb2
 from services.gateway.calibrate_generation import (
     CALIBRATE_SECONDS,
     Event,
@@ -16,6 +16,8 @@ from services.gateway.calibrate_generation import (
 )
 from services.gateway.clients import Stages
 from services.gateway.deadline import Deadline, deadline_in
+from services.gateway.directory import Directory
+from services.gateway.fact_methods import FactMethods
 from services.gateway.validate_generation import VALIDATE_SECONDS, validate_generation
 from services.runtime import call as calls
 from services.runtime.callers import require_whole_workspace
@@ -25,11 +27,12 @@ ADMIN_SERVICE_NAME = "recall.gateway.v1.AdminService"
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class AdminService(admin_pb2_grpc.AdminServiceServicer):
+class AdminService(FactMethods):
     """For callers that may read a whole workspace."""
 
-    def __init__(self, stages: Stages) -> None:
+    def __init__(self, stages: Stages, directory: Directory) -> None:
         self._stages = stages
+        self._directory = directory
 
     async def ValidateGeneration(  # noqa: N802
         self, request: admin_pb2.ValidateGenerationRequest, context: Context

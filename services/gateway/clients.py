@@ -16,6 +16,7 @@ from recall.ingest.v1 import (
     generations_pb2_grpc,
     ingest_pb2_grpc,
     jobs_pb2_grpc,
+    ledger_pb2_grpc,
     slack_pb2_grpc,
 )
 from recall.rerank.v1 import rerank_pb2_grpc
@@ -84,6 +85,11 @@ class Stages:
     def generations(self) -> generations_pb2_grpc.GenerationServiceAsyncStub:
         """GenerationService of ingest."""
         return generations_pb2_grpc.GenerationServiceStub(self.ingest.channel())
+
+    @property
+    def ledger(self) -> ledger_pb2_grpc.LedgerServiceAsyncStub:
+        """LedgerService of ingest."""
+        return ledger_pb2_grpc.LedgerServiceStub(self.ingest.channel())
 
     @property
     def jobs(self) -> jobs_pb2_grpc.JobServiceAsyncStub:

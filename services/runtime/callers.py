@@ -4,7 +4,8 @@
 
     {"callers": [{"name": "operator", "token": "…", "workspaces": ["*"], "channels": ["*"]}]}
 
-``"*"`` stands for all. A caller presents its token as ``authorization: Bearer <token>``.
+``"*"`` stands for all. A caller presents its token as ``authorization: Bearer <token>``. An agent
+that comes with a token may only read, unless its entry says ``"may_write": true``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Caller:
     token: str
     workspaces: frozenset[str]
     channels: frozenset[str]
+    may_write: bool = False
 
     def may_read_workspace(self, workspace_id: str) -> bool:
         """Whether the caller is listed for the workspace."""
@@ -144,6 +146,17 @@ def require_channels(caller: Caller, channel_ids: Iterable[str]) -> None:
             raise _not_allowed(caller, f"channel {channel_id!r}")
 
 
+def require_write(caller: Caller) -> None:
+    """Raise PERMISSION_DENIED unless the caller's entry lets agents change something."""
+    if not caller.may_write:
+        raise CallError(
+            grpc.StatusCode.PERMISSION_DENIED,
+            error_pb2.ERROR_REASON_CALLER_NOT_ALLOWED,
+            f'Caller {caller.name!r} may only read. Set "may_write": true for it in '
+            "RECALL_HOME/callers.json to let it change things.",
+        )
+
+
 def _not_allowed(caller: Caller, what: str) -> CallError:
     return CallError(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -156,7 +169,11 @@ def _caller(entry: dict[str, object]) -> Caller:
     name, token = entry["name"], entry["token"]
     if not isinstance(name, str) or not isinstance(token, str) or len(token) < 16:
         raise ValueError("each caller needs a name and a token of at least 16 characters")
-    return Caller(name, token, _names(entry["workspaces"]), _names(entry["channels"]))
+    workspaces, channels = _names(entry["workspaces"]), _names(entry["channels"])
+    may_write = entry.get("may_write", False)
+    if not isinstance(may_write, bool):
+        raise ValueError("may_write is true or false")
+    return Caller(name, token, workspaces, channels, may_write)
 
 
 def _names(value: object) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +15,7 @@ from recall.gateway.v1 import admin_pb2, admin_pb2_grpc
 from recall.ingest.v1 import generations_pb2 as pb
 from services.gateway.admin_service import ADMIN_SERVICE_NAME, AdminService
 from services.gateway.clients import Stages
+from services.gateway.directory import Directory
 from services.ingest.embedding import fill_vectors
 from services.ingest.resources import Resources
 from services.ingest.service import servicers as ingest_servicers
@@ -44,7 +46,7 @@ async def admin(
         stages = Stages(ingest, retrieve, rerank=retrieve, answer=retrieve)
         served = Servicers(
             lambda server: admin_pb2_grpc.add_AdminServiceServicer_to_server(
-                AdminService(stages), server
+                AdminService(stages, Directory(stages, time.monotonic)), server
             ),
             (ADMIN_SERVICE_NAME,),
             lambda: db.can_read(retrieve_pool),

@@ -1,0 +1,1 @@
+"""The front door for agents: tools over MCP, with the rights of the token that comes along."""
