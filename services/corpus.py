@@ -93,6 +93,11 @@ def synthetic_message_id(channel_id: str, local_id: str) -> str:
     return f"synthetic:{encode_part(channel_id)}:{encode_part(local_id, keep_colon=True)}"
 
 
+def document_message_id(collection: str, path: str, number: int) -> str:
+    """``document:<collection>:<path>#<n>``: the n-th piece of a document, from 1."""
+    return f"document:{encode_part(collection)}:{encode_part(path)}#{number}"
+
+
 def source_of(message_id: str) -> Source:
     """Source named by an id's first part. Raises ValueError for an unknown one."""
     return Source(message_id.split(":", 1)[0])

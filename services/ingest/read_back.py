@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.ingest.generations import Generation
+from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
 from services.runtime import db, sql
 
 EXAMPLES = 3
@@ -61,6 +62,8 @@ async def read_back(connection: db.Connection, generation: Generation) -> Readin
         wrong = await _ids(connection, generation, statement)
         if wrong:
             faults.append(_sentence(wrong, meaning))
+    if generation.is_sealed and not await _is_of_its_manifest(connection, generation):
+        faults.append("The sources are those of another manifest.")
     return Reading(sources, chunks, tuple(faults))
 
 
@@ -102,6 +105,19 @@ def smoke_faults(search: SmokeSearch) -> tuple[str, ...]:
         for arm, found in arms
         if not found
     )
+
+
+async def _is_of_its_manifest(connection: db.Connection, generation: Generation) -> bool:
+    """Whether the sources, each with its hash, give the digest of the manifest.
+
+    What an erasure took can not be counted again; then the erasure's own fingerprint stands.
+    """
+    if generation.corpus_fingerprint != generation.manifest_digest:
+        return True
+    rows = await db.fetch_all(connection, _STATEMENTS["read_sources"], generation.key)
+    objects = tuple(ManifestObject(*row) for row in rows)
+    manifest = Manifest(generation.collection, objects)
+    return digest(canonical(manifest)) == generation.manifest_digest
 
 
 async def _ids(connection: db.Connection, generation: Generation, name: str) -> list[str]:

@@ -23,6 +23,7 @@ from services.ingest import (
     wire,
 )
 from services.ingest.correct_message import correct_message
+from services.ingest.document_methods import DocumentMethods
 from services.ingest.get_coverage import get_coverage
 from services.ingest.get_purge import get_purge
 from services.ingest.import_messages import import_messages
@@ -44,7 +45,7 @@ from services.runtime.server import Servicers
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class IngestService(ingest_pb2_grpc.IngestServiceServicer):
+class IngestService(DocumentMethods):
     """Stores messages and keeps chunks true to them."""
 
     def __init__(self, resources: Resources) -> None:

@@ -93,7 +93,7 @@ WHERE workspace_id = %(workspace_id)s
 ORDER BY chunk_id
 
 -- name: read_sources
-SELECT source_uri, version_id, media_type, size, sha256
+SELECT source_uri, path, version_id, media_type, size, sha256
 FROM sources
 WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
 ORDER BY source_uri

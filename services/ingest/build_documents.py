@@ -1,0 +1,351 @@
+"""BuildDocuments: a sealed generation of exactly the objects of a manifest.
+
+What an earlier generation with the same pipeline holds unchanged is carried forward by the
+database; only the rest is asked for, read and cut. The generation is not served until it was
+validated and promoted, so a build that breaks leaves what serves as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import grpc
+
+from recall.error.v1 import error_pb2
+from services.corpus import Source
+from services.ingest.audit import AuditEvent, record_audit
+from services.ingest.carry_documents import carry_forward, choose_parent
+from services.ingest.chunk_store import cached_vectors, insert_chunks
+from services.ingest.document_chunking import DOCUMENT_CHUNKER_VERSION
+from services.ingest.document_edges import write_edges
+from services.ingest.document_rows import Document, chunk_rows, read_document, source_rows
+from services.ingest.fail_generation import fail_generation
+from services.ingest.forget_sources import forget_sources
+from services.ingest.generations import (
+    Generation,
+    NewGeneration,
+    create_generation,
+    read_generations,
+    refresh_statistics,
+)
+from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
+from services.ingest.queue import enqueue_embedding
+from services.ingest.resources import Resources
+from services.ingest.workspaces import changing, create_workspace
+from services.runtime import db, sql
+from services.runtime.errors import CallError, invalid
+
+BATCH_DOCUMENTS = 200
+# As much text as one transaction writes at least before it commits.
+BATCH_BYTES = 4 * 1024 * 1024
+
+_STATEMENTS = sql.load("services.ingest", "documents.sql")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """URIs whose content is asked for."""
+
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Totals of a build."""
+
+    sources: int
+    carried: int
+    read: int
+    chunks: int = 0
+    without_vector: int = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something in a document that its author should mend; line 0 is the whole document."""
+
+    uri: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The end of a build."""
+
+    generation_id: str
+    counts: Counts
+    faults: tuple[Fault, ...]
+
+
+Event = Wanted | Counts | Report
+Content = tuple[str, bytes]
+
+
+@dataclass
+class _Build:
+    resources: Resources
+    workspace_id: str
+    manifest: Manifest
+    generation: Generation
+    parent: str
+    first_indexed: dict[str, datetime]
+    erased: frozenset[str]
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def key(self) -> dict[str, object]:
+        """Parameters of every statement of a build."""
+        return {
+            **self.generation.key,
+            "collection": self.manifest.collection,
+            "parent": self.parent,
+        }
+
+
+@dataclass(frozen=True)
+class Header:
+    """What opens a build."""
+
+    workspace_id: str
+    manifest: Manifest
+    embedder: str = ""
+    actor: str = ""
+
+
+async def build_documents(
+    resources: Resources, header: Header, contents: AsyncIterator[Content]
+) -> AsyncGenerator[Event, None]:
+    """What is wanted, progress, and the report; ``contents`` brings what is wanted, in any order.
+
+    Raises CallError CONCURRENT_CHANGE while somebody else builds the collection, INVALID_ARGUMENT
+    for content that is not what the manifest says, WORKSPACE_CONFLICT, EMBEDDER_UNAVAILABLE. A
+    build that breaks is failed with its reason.
+    """
+    async with _alone(resources, header):
+        build = await _begin(resources, header)
+        try:
+            async for event in _fill(build, contents):
+                yield event
+        except BaseException as error:
+            await _give_up(build, header.actor, error)
+            raise
+
+
+async def _fill(build: _Build, contents: AsyncIterator[Content]) -> AsyncGenerator[Event, None]:
+    objects = {each.uri: each for each in build.manifest.objects if each.uri not in build.erased}
+    build.faults += [
+        Fault(uri, 0, "was erased and is not taken again")
+        for uri in sorted(build.erased)
+        if any(each.uri == uri for each in build.manifest.objects)
+    ]
+    carried = await carry_forward(build.resources.pool, build.key, build.generation.width, objects)
+    wanted = {uri: each for uri, each in objects.items() if uri not in carried}
+    yield Wanted(tuple(wanted))
+    read = 0
+    async for batch in _batches(contents, wanted):
+        await _write(
+            build,
+            [read_document(each, build.manifest.collection, content) for each, content in batch],
+        )
+        read += len(batch)
+        yield Counts(len(objects), len(carried), read)
+    if read < len(wanted):
+        raise invalid("object", f"{len(wanted) - read} objects that were asked for never came")
+    yield await _finish(build, len(objects), len(carried), read)
+
+
+async def _batches(
+    contents: AsyncIterator[Content], wanted: dict[str, ManifestObject]
+) -> AsyncIterator[list[tuple[ManifestObject, bytes]]]:
+    waiting = dict(wanted)
+    batch: list[tuple[ManifestObject, bytes]] = []
+    size = 0
+    async for uri, content in contents:
+        batch.append((_checked(waiting.pop(uri, None), uri, content), content))
+        size += len(content)
+        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        if not waiting:
+            break
+    if batch:
+        yield batch
+
+
+def _checked(known: ManifestObject | None, uri: str, content: bytes) -> ManifestObject:
+    if known is None:
+        raise invalid("object.uri", f"names {uri!r}, which was not asked for")
+    if hashlib.sha256(content).hexdigest() != known.sha256:
+        raise invalid(
+            "object.content",
+            f"of {uri} is not what the manifest says: it changed since. Make the manifest again",
+        )
+    return known
+
+
+async def _begin(resources: Resources, header: Header) -> _Build:
+    manifest = header.manifest
+    async with changing(resources.pool, header.workspace_id) as connection:
+        workspace = await create_workspace(connection, header.workspace_id, Source.DOCUMENT, "")
+        if workspace.source is not Source.DOCUMENT:
+            raise _conflict(header.workspace_id, workspace.source)
+        key = {"workspace_id": header.workspace_id, "collection": manifest.collection}
+        await connection.execute(_STATEMENTS["save_collection"], key)
+        existing = [
+            each
+            for each in await read_generations(connection, header.workspace_id)
+            if each.collection == manifest.collection and each.is_sealed
+        ]
+        identity = resources.embedders.by_name(_embedder(resources, header, existing)).identity
+        manifest_digest = digest(canonical(manifest))
+        new = NewGeneration(
+            header.workspace_id,
+            resources.new_generation_id(),
+            Source.DOCUMENT,
+            identity,
+            chunker_version=DOCUMENT_CHUNKER_VERSION,
+            collection=manifest.collection,
+            is_sealed=True,
+            parent_generation_id=next(
+                (g.generation_id for g in existing if g.state == "active"), ""
+            ),
+            manifest_digest=manifest_digest,
+        )
+        await create_generation(connection, new)
+        for left in existing:
+            if left.state == "building" and left.validated_at is None:
+                await _abandon(connection, left, header.actor)
+        event = AuditEvent("generation_begun", header.actor, new.generation_id)
+        await record_audit(connection, header.workspace_id, event)
+        generations = await read_generations(connection, header.workspace_id)
+        generation = next(g for g in generations if g.generation_id == new.generation_id)
+        first = await db.fetch_all(connection, _STATEMENTS["first_indexed"], key)
+        erased = await db.fetch_all(connection, _STATEMENTS["erased_uris"], key)
+    now = datetime.now(UTC)
+    known: dict[str, datetime] = dict(first)
+    return _Build(
+        resources=resources,
+        workspace_id=header.workspace_id,
+        manifest=manifest,
+        generation=generation,
+        parent=choose_parent(existing, generation),
+        first_indexed={each.uri: known.get(each.uri, now) for each in manifest.objects},
+        erased=frozenset(row[0] for row in erased),
+    )
+
+
+def _embedder(resources: Resources, header: Header, existing: Sequence[Generation]) -> str:
+    """As asked, else as the collection has it, else the default."""
+    serving = next((each.embedder for each in existing if each.state == "active"), "")
+    return header.embedder or serving or resources.embedders.default_name()
+
+
+async def _abandon(connection: db.Connection, left: Generation, actor: str) -> None:
+    """A build that its process did not live to end; the collection's lock is ours now."""
+    counts = await db.fetch_one(connection, _STATEMENTS.for_width("counts", left.width), left.key)
+    if counts is None or counts[2] == 0:
+        reason = "its build ended before it was whole"
+        await fail_generation(connection, left.workspace_id, left.generation_id, reason, actor)
+
+
+async def _write(build: _Build, documents: Sequence[Document]) -> None:
+    """Documents with their pieces, chunks and known vectors, in one transaction."""
+    build.faults += [
+        Fault(each.object.uri, problem.line, problem.message)
+        for each in documents
+        for problem in each.problems
+    ]
+    rows = [
+        row
+        for each in documents
+        for row in chunk_rows(each, build.first_indexed[each.object.uri], build.resources.encoder)
+    ]
+    pieces = [(each.object.uri, piece) for each in documents for piece in each.pieces]
+    async with db.writing(build.resources.pool, build.workspace_id) as connection:
+        given = {**build.key, "rows": source_rows(documents, build.first_indexed)}
+        await connection.execute(_STATEMENTS["insert_sources"], given)
+        await connection.execute(
+            _STATEMENTS["insert_pieces"],
+            {
+                **build.key,
+                "message_ids": [piece.message_id for _, piece in pieces],
+                "source_uris": [uri for uri, _ in pieces],
+                "ordinals": [piece.ordinal for _, piece in pieces],
+                "texts": [piece.text for _, piece in pieces],
+                "content_sha256s": [piece.content_sha256 for _, piece in pieces],
+            },
+        )
+        if rows:
+            vectors = await cached_vectors(connection, build.generation, rows)
+            await insert_chunks(connection, build.generation, rows, vectors)
+
+
+async def _finish(build: _Build, sources: int, carried: int, read: int) -> Report:
+    """Edges, late erasures, and the request for missing vectors."""
+    async with db.writing(build.resources.pool, build.workspace_id) as connection:
+        await forget_sources(connection, build.workspace_id, build.manifest.collection)
+        problems = await write_edges(connection, build.key)
+        build.faults += [Fault(*problem) for problem in problems]
+        statement = _STATEMENTS.for_width("counts", build.generation.width)
+        row = await db.fetch_one(connection, statement, build.key) or (0, 0, 0)
+        if row[2]:
+            await enqueue_embedding(connection, build.workspace_id, build.generation.generation_id)
+    if read:
+        await refresh_statistics(build.resources.pool, build.workspace_id)
+    counts = Counts(sources, carried, read, chunks=row[1], without_vector=row[2])
+    faults = tuple(sorted(build.faults, key=lambda fault: (fault.uri, fault.line, fault.message)))
+    return Report(build.generation.generation_id, counts, faults)
+
+
+async def _give_up(build: _Build, actor: str, error: BaseException) -> None:
+    reason = (
+        error.message
+        if isinstance(error, CallError)
+        else f"the build broke ({type(error).__name__})"
+    )
+    async with db.writing(build.resources.pool, build.workspace_id) as connection:
+        await fail_generation(
+            connection, build.workspace_id, build.generation.generation_id, reason, actor
+        )
+
+
+@asynccontextmanager
+async def _alone(resources: Resources, header: Header) -> AsyncIterator[None]:
+    """The only build of the collection. A second one is refused instead of waiting."""
+    key = {"workspace_id": header.workspace_id, "collection": header.manifest.collection}
+    async with resources.pool.connection() as connection:
+        await connection.set_autocommit(True)
+        try:
+            row = await db.fetch_one(connection, _STATEMENTS["try_lock"], key)
+            if row is None or not row[0]:
+                raise _busy(header.manifest.collection)
+            try:
+                yield
+            finally:
+                await connection.execute(_STATEMENTS["unlock"], key)
+        finally:
+            await connection.set_autocommit(False)
+
+
+def _busy(collection: str) -> CallError:
+    return CallError(
+        grpc.StatusCode.ABORTED,
+        error_pb2.ERROR_REASON_CONCURRENT_CHANGE,
+        f"Collection {collection!r} is being built or erased from by somebody else. Try again when "
+        "that has ended.",
+        retry_after_seconds=5.0,
+    )
+
+
+def _conflict(workspace_id: str, source: Source) -> CallError:
+    return CallError(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        error_pb2.ERROR_REASON_WORKSPACE_CONFLICT,
+        f"Workspace {workspace_id!r} holds {source.value} messages. Build documents into a "
+        "workspace of their own: name another with --workspace.",
+    )
