@@ -110,9 +110,10 @@ def smoke_faults(search: SmokeSearch) -> tuple[str, ...]:
 async def _is_of_its_manifest(connection: db.Connection, generation: Generation) -> bool:
     """Whether the sources, each with its hash, give the digest of the manifest.
 
-    What an erasure took can not be counted again; then the erasure's own fingerprint stands.
+    What was erased can not be counted again: of a collection with erasures nothing is compared.
     """
-    if generation.corpus_fingerprint != generation.manifest_digest:
+    erased = await db.fetch_one(connection, _STATEMENTS["has_erasures"], generation.key)
+    if erased is not None:
         return True
     rows = await db.fetch_all(connection, _STATEMENTS["read_sources"], generation.key)
     objects = tuple(ManifestObject(*row) for row in rows)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from services.embedding.local import IDENTITY
+from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
 from tests.integration.ingest_fixtures import Rows
 
 
@@ -28,13 +29,23 @@ def seal_rows(rows: Rows, collection: str, documents: Mapping[str, str]) -> str:
     generation_id = f"d-{number}"
     rows.execute(
         "INSERT INTO generations (workspace_id, generation_id, source, collection, kind, "
-        "chunker_version, embedder_fingerprint, width) "
-        "VALUES ('W', %s, 'document', %s, 'sealed', '1', %s, 384)",
+        "chunker_version, embedder_fingerprint, width, manifest_digest, corpus_fingerprint) "
+        "VALUES ('W', %s, 'document', %s, 'sealed', '1', %s, 384, %s, %s)",
         *(generation_id, collection, IDENTITY.fingerprint),
+        *([_manifest_digest(collection, documents)] * 2),
     )
     for ordinal, (path, text) in enumerate(documents.items()):
         _document(rows, (generation_id, collection, f"c{ordinal}"), path, text)
     return generation_id
+
+
+def _manifest_digest(collection: str, documents: Mapping[str, str]) -> str:
+    objects = []
+    for path, text in documents.items():
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        uri, size = f"file:///{collection}/{path}", len(text.encode())
+        objects.append(ManifestObject(uri, path, sha256, "text/markdown", size, sha256))
+    return digest(canonical(Manifest(collection, tuple(objects))))
 
 
 def _document(rows: Rows, place: tuple[str, str, str], path: str, text: str) -> None:

@@ -56,6 +56,9 @@ async def test_a_whole_collection_passes_and_may_be_promoted(
             "1 chunks have no vector because the embedder refused them: c0",
         ),
         ("UPDATE chunks SET text = 'other'", "2 chunks have another text"),
+        ("DELETE FROM sources WHERE path = 'food.md'", "another manifest"),
+        ("UPDATE sources SET sha256 = 'other' WHERE path = 'food.md'", "another manifest"),
+        ("UPDATE sources SET version_id = '2' WHERE path = 'food.md'", "another manifest"),
     ],
 )
 async def test_what_is_missing_or_changed_fails_the_generation(
@@ -67,6 +70,18 @@ async def test_what_is_missing_or_changed_fails_the_generation(
     assert fault in checked.generation.failure_reason
     await upkeep.finished()
     assert rows.all("SELECT 1 FROM chunks UNION ALL SELECT 1 FROM sources") == []
+
+
+async def test_a_source_that_was_erased_meanwhile_is_not_missed(
+    ingest: Ingest, rows: Rows, sealed: str
+) -> None:
+    rows.execute("DELETE FROM chunks WHERE chunk_id = 'c1'")
+    rows.execute("DELETE FROM sources WHERE path = 'food.md'")
+    rows.execute(
+        "INSERT INTO source_tombstones (workspace_id, channel_id, source_uri) "
+        "VALUES ('W', 'handbook', 'file:///handbook/food.md')"
+    )
+    assert (await validate(ingest, sealed)).state == pb.GENERATION_STATE_READY
 
 
 async def test_vectors_that_are_still_to_come_hold_it_up_without_failing_it(
