@@ -12,7 +12,6 @@ from typing import TypeAlias
 import grpc
 
 from services.cli.ask import run_ask, run_search
-from services.cli.calibration_options import add_calibration
 from services.cli.connection import (
     BAD_USAGE,
     OK,
@@ -24,13 +23,16 @@ from services.cli.connection import (
     explain_failure,
     operator_token,
 )
+from services.cli.facts import add_facts
 from services.cli.generations import run_generations
 from services.cli.import_archive import run_import
 from services.cli.jobs import run_jobs
+from services.cli.mcp import add_mcp
 from services.cli.operate import run_status
 from services.cli.options import check_text, small_number
 from services.cli.purge import run_purge
 from services.cli.terminal import printable
+from services.cli.trust_options import add_calibration, add_documents
 from services.cli.window import run_catch_up, run_decisions, run_summary
 from services.runtime.callers import CallersFileError
 from services.runtime.config import ConfigError
@@ -152,6 +154,9 @@ def _add_operating(commands: Commands) -> None:
     status.set_defaults(run=run_status)
     _add_generations(commands)
     add_calibration(commands)
+    add_documents(commands)
+    add_facts(commands)
+    add_mcp(commands)
     jobs = commands.add_parser("jobs", help="list background work, or retry what failed for good")
     jobs.add_argument("action", nargs="?", choices=("list", "retry"), default="list")
     jobs.add_argument("job", nargs="?", help="for retry: the job's id")
