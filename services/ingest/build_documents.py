@@ -20,6 +20,7 @@ from services.corpus import Source
 from services.ingest.audit import AuditEvent, record_audit
 from services.ingest.carry_documents import carry_forward, choose_parent
 from services.ingest.chunk_store import cached_vectors, insert_chunks
+from services.ingest.clear_generation import clear_generation
 from services.ingest.document_chunking import DOCUMENT_CHUNKER_VERSION
 from services.ingest.document_edges import write_edges
 from services.ingest.document_rows import Document, chunk_rows, read_document, source_rows
@@ -303,6 +304,7 @@ async def _finish(build: _Build, sources: int, carried: int, read: int) -> Repor
 
 
 async def _give_up(build: _Build, actor: str, error: BaseException) -> None:
+    """Say why, and leave nothing of it."""
     reason = (
         error.message
         if isinstance(error, CallError)
@@ -312,6 +314,7 @@ async def _give_up(build: _Build, actor: str, error: BaseException) -> None:
         await fail_generation(
             connection, build.workspace_id, build.generation.generation_id, reason, actor
         )
+    await clear_generation(build.resources, build.workspace_id, build.generation.generation_id)
 
 
 @asynccontextmanager
