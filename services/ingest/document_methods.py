@@ -13,6 +13,7 @@ from services.ingest.build_documents import Report, build_documents
 from services.ingest.erase_source import Erasure, erase_source
 from services.ingest.generation_wire import generation
 from services.ingest.list_generations import get_generation
+from services.ingest.list_sources import list_sources
 from services.ingest.resources import Resources
 from services.runtime import call as calls
 from services.runtime.callers import require_channels, require_workspace
@@ -57,3 +58,13 @@ class DocumentMethods(ingest_pb2_grpc.IngestServiceServicer):
         return documents_pb2.EraseSourceResponse(
             generation_ids=forgotten.generation_ids, chunks=forgotten.chunks
         )
+
+    async def ListSources(  # noqa: N802
+        self, request: documents_pb2.ListSourcesRequest, context: Context
+    ) -> documents_pb2.ListSourcesResponse:
+        """See the proto."""
+        require_workspace(calls.caller(), request.workspace_id)
+        require_channels(calls.caller(), [request.collection])
+        found = await list_sources(self._resources, request.workspace_id, request.collection)
+        sources = [documents_pb2.StoredSource(**vars(each)) for each in found.sources]
+        return documents_pb2.ListSourcesResponse(generation_id=found.generation_id, sources=sources)

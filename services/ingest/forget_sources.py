@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.ingest.forget_facts import forget_facts
 from services.ingest.manifest import erased_fingerprint
 from services.ingest.seal import allow_erasure
 from services.runtime import db, sql
@@ -39,6 +40,7 @@ async def forget_sources(
     await connection.execute(_STATEMENTS["delete_edges_to"], given)
     deleted = await db.fetch_all(connection, _STATEMENTS["delete_sources"], given)
     held = {row[0] for row in deleted}
+    await forget_facts(connection, workspace_id, collection, uris)
     await connection.execute(
         _CHUNKS["forget_unused_vectors"],
         {"workspace_id": workspace_id, "text_sha256s": sorted({row[0] for row in gone})},

@@ -13,14 +13,14 @@ import psycopg
 import pytest
 
 from recall.corpus.v1 import corpus_pb2
-from recall.ingest.v1 import ledger_pb2, ledger_pb2_grpc
+from recall.ingest.v1 import documents_pb2, ledger_pb2, ledger_pb2_grpc
 from services.corpus import timestamp
 from services.ingest.resources import Resources
 from services.ingest.service import servicers
 from services.ingest.upkeep import Upkeep
 from services.runtime import db
 from tests.conftest import Serve
-from tests.integration.ingest_fixtures import Rows, call_fails
+from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
 
 WORKSPACE = "documents"
 OWNER = {"namespace": "service", "subject": "api", "predicate": "owner", "object": "Ada"}
@@ -407,6 +407,27 @@ async def test_a_malformed_request_is_refused_and_names_the_field(
         await ledger.stub.ApplyFact(ledger_pb2.ApplyFactRequest(**given))
     assert errors[0].message.startswith(f"{field}: ")
     assert ledger.events() == []
+
+
+async def test_an_erased_document_leaves_the_ledger_with_its_facts(
+    ledger: Ledger, ingest: Ingest
+) -> None:
+    both = {**OWNER, "subject": "web"}
+    uri, other = ledger.document("a.md", OWNER, both), ledger.document("b.md", both)
+    cards = await ledger.cards(uri, other)
+    await ledger.apply("r1", OWNER, cards[:1], uri)
+    await ledger.apply("r2", OWNER, cards[:1], uri)
+    await ledger.apply("r3", {**OWNER, "object": "Bo"}, cards[:1], uri)
+    await ledger.apply("r4", both, cards, uri)
+    await ingest.ingest.EraseSource(
+        documents_pb2.EraseSourceRequest(workspace_id=WORKSPACE, collection="notes", uri=uri)
+    )
+    assert ledger.rows.all("SELECT request_id FROM fact_events") == [("r4",)]
+    assert ledger.rows.all("SELECT card_id FROM evidence_cards") == [(cards[1],)]
+    reply = await ledger.stub.ListFacts(
+        ledger_pb2.ListFactsRequest(workspace_id=WORKSPACE, context=reader("notes"))
+    )
+    assert [list(fact.source_uris) for fact in reply.facts] == [[other]]
 
 
 @pytest.mark.parametrize("seed", range(3))

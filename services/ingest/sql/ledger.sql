@@ -75,8 +75,9 @@ WHERE c.workspace_id = %(workspace_id)s
 
 -- name: assertions
 -- Assertions as known at an instant, each with the windows of what replaced it by then.
+-- Erased documents are not named any more.
 SELECT a.event_id, a.namespace, a.subject, a.predicate, a.object, a.context, a.valid_from,
-    a.valid_until, a.source_uris, a.channel_ids, a.recorded_at, a.actor,
+    a.valid_until, backing.source_uris, backing.channel_ids, a.recorded_at, a.actor,
     coalesce(
         (
             SELECT array_agg(coalesce(r.valid_from::text, ''))
@@ -91,6 +92,18 @@ SELECT a.event_id, a.namespace, a.subject, a.predicate, a.object, a.context, a.v
         '{}'
     )
 FROM fact_events AS a
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(array_agg(b.source_uri ORDER BY b.n), '{}') AS source_uris,
+        coalesce(array_agg(b.channel_id ORDER BY b.n), '{}') AS channel_ids
+    FROM unnest(a.source_uris, a.channel_ids) WITH ORDINALITY AS b (source_uri, channel_id, n)
+    WHERE NOT EXISTS (
+        SELECT FROM source_tombstones AS t
+        WHERE t.workspace_id = a.workspace_id
+            AND t.channel_id = b.channel_id
+            AND t.source_uri = b.source_uri
+    )
+) AS backing
 WHERE a.workspace_id = %(workspace_id)s
     AND a.kind = 'asserted'
     AND a.recorded_at <= coalesce(%(known_as_of)s::timestamptz, 'infinity')
@@ -187,3 +200,37 @@ WHERE a.workspace_id = %(workspace_id)s
             AND e.asserted_event_id = a.event_id
     )
 ON CONFLICT (workspace_id, message_id, corrected_by_id) DO NOTHING
+
+-- name: forget_fact_events
+-- Of erased documents: facts that no other document backs, what was decided on their cards alone,
+-- and what ends or repeats such a fact.
+WITH gone_cards AS (
+    SELECT card_id
+    FROM evidence_cards
+    WHERE workspace_id = %(workspace_id)s
+        AND channel_id = %(collection)s
+        AND source_uri = ANY (%(uris)s::text[])
+),
+gone AS (
+    SELECT e.event_id
+    FROM fact_events AS e
+    WHERE e.workspace_id = %(workspace_id)s
+        AND (
+            (e.source_uris <> '{}' AND e.source_uris <@ %(uris)s::text[]
+                AND e.channel_ids <@ ARRAY[%(collection)s::text])
+            OR (e.source_uris = '{}' AND e.card_ids <@ ARRAY(SELECT card_id FROM gone_cards))
+        )
+)
+DELETE FROM fact_events AS e
+WHERE e.workspace_id = %(workspace_id)s
+    AND (
+        e.event_id IN (SELECT event_id FROM gone)
+        OR e.asserted_event_id IN (SELECT event_id FROM gone)
+        OR e.replaced_by_event_id IN (SELECT event_id FROM gone)
+    )
+
+-- name: forget_cards
+DELETE FROM evidence_cards
+WHERE workspace_id = %(workspace_id)s
+    AND channel_id = %(collection)s
+    AND source_uri = ANY (%(uris)s::text[])
