@@ -16,7 +16,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -124,19 +125,24 @@ class EmbeddedPostgres:
             except PostgresError:
                 if time.monotonic() > deadline:
                     raise
-                self._drop_lock_of_a_zombie()
+                if self.running_pid() is None:
+                    self._end_remains()
                 time.sleep(0.1)
             else:
                 return
 
-    def _drop_lock_of_a_zombie(self) -> None:
-        """PostgreSQL takes a process that ended and was not collected yet for a running server.
+    def _end_remains(self) -> None:
+        """End what is left of a server whose first process was killed.
 
-        Without the lock a second server is still kept out by the shared memory that backends of
-        the first one use.
+        Backends may work on for long without it, and keep a new server out by the memory they
+        share; what they did not commit is lost with it. A process that ended and was not collected
+        yet holds the lock as a running one would.
         """
-        pid = self._locked_by()
-        if pid is not None and _state(pid) == ZOMBIE:
+        for pid in _processes_in(self.data):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        holder = self._locked_by()
+        if holder is not None and _state(holder) == ZOMBIE:
             (self.data / LOCK).unlink(missing_ok=True)
 
     def _launch_once(self) -> None:
@@ -231,6 +237,19 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return _state(pid) != ZOMBIE
+
+
+def _processes_in(data: Path) -> list[int]:
+    """The processes of PostgreSQL that work in a data folder; none where the system can not say."""
+    numbers = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in numbers if _folder_of(pid) == data.resolve() and _is_postgres(pid)]
+
+
+def _folder_of(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        return None
 
 
 def _state(pid: int) -> str:

@@ -16,7 +16,7 @@ from tests.conftest import free_port
 # The server only notices its end between statements.
 BUSY = """
 DO $$ BEGIN
-    WHILE clock_timestamp() < now() + interval '2 seconds' LOOP END LOOP;
+    WHILE clock_timestamp() < now() + interval '1 hour' LOOP END LOOP;
 END $$"""
 
 
@@ -26,6 +26,7 @@ def test_a_killed_server_starts_again_while_its_last_process_still_works(tmp_pat
     try:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        # Nobody but the supervisor ends this.
         busy = psycopg.connect(url, autocommit=True)
         busy.pgconn.send_query(BUSY.encode())
         pid = server.running_pid()
