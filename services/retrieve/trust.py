@@ -40,7 +40,8 @@ class Judged:
 
 
 def judge(hits: Sequence[Hit], knowledge: Knowledge) -> list[Judged]:
-    """Judge each hit and order them: ok first, else as given; a correction before what it replaced.
+    """Judge each hit and order them: ok first, else as given; a correction where what it replaced
+    stood.
 
     Verdicts do not depend on the order of the hits. Without a threshold a hit that nothing speaks
     against is unverified.
@@ -52,14 +53,15 @@ def judge(hits: Sequence[Hit], knowledge: Knowledge) -> list[Judged]:
 
 
 def in_order(judged: Sequence[Judged]) -> list[Judged]:
-    """Partitioned stably: ok first, then unverified, then the rest; inside a group a correction
-    stands before what it replaced."""
+    """A correction takes the place before what it replaced, so that it is as near to the top as
+    that was; then partitioned stably: ok first, then unverified, then the rest."""
+    placed = _corrections_first(judged)
     groups = (
-        [one for one in judged if one.is_ok],
-        [one for one in judged if one.verdict is Verdict.UNVERIFIED],
-        [one for one in judged if not one.is_ok and one.verdict is not Verdict.UNVERIFIED],
+        [one for one in placed if one.is_ok],
+        [one for one in placed if one.verdict is Verdict.UNVERIFIED],
+        [one for one in placed if not one.is_ok and one.verdict is not Verdict.UNVERIFIED],
     )
-    return [one for group in groups for one in _corrections_first(group)]
+    return [one for group in groups for one in group]
 
 
 def successors_wanted(hits: Sequence[Hit], knowledge: Knowledge) -> list[str]:
@@ -138,10 +140,10 @@ def _raised(hits: Sequence[Hit], chains: Chains) -> dict[str, tuple[float, str]]
     return raised
 
 
-def _corrections_first(group: Iterable[Judged]) -> list[Judged]:
-    """A correction moves up to stand before what it replaced, if that is in the same group."""
+def _corrections_first(judged: Iterable[Judged]) -> list[Judged]:
+    """A correction moves up to stand before what it replaced."""
     ordered: list[Judged] = []
-    for one in group:
+    for one in judged:
         place = next(
             (
                 position

@@ -237,7 +237,9 @@ def test_a_bad_prerequisite_invalidates_whatever_builds_on_it() -> None:
     assert verdicts([hit("a")], knowledge(*items[:2], Item("c"))) == {"a": "ok"}
 
 
-def test_ok_hits_come_first_in_retrieval_order_and_a_correction_before_what_it_replaced() -> None:
+def test_ok_hits_come_first_in_retrieval_order_and_a_correction_where_what_it_replaced_stood() -> (
+    None
+):
     known = knowledge(edges=(Edge("fix", "stale"),))
     hits = [
         hit("low", 0.1),
@@ -247,8 +249,8 @@ def test_ok_hits_come_first_in_retrieval_order_and_a_correction_before_what_it_r
         hit("last", 0.95),
     ]
     assert [one.hit.item_id for one in judge(hits, known)] == [
-        "first",
         "fix",
+        "first",
         "last",
         "low",
         "stale",
