@@ -203,7 +203,9 @@ async def _begin(resources: Resources, header: Header) -> _Build:
             if each.collection == manifest.collection and each.is_sealed
         ]
         identity = resources.embedders.by_name(_embedder(resources, header, existing)).identity
-        manifest_digest = digest(canonical(manifest))
+        erased = await _erased(connection, key)
+        taken = tuple(each for each in manifest.objects if each.uri not in erased)
+        manifest_digest = digest(canonical(Manifest(manifest.collection, taken)))
         new = NewGeneration(
             header.workspace_id,
             resources.new_generation_id(),
@@ -226,7 +228,6 @@ async def _begin(resources: Resources, header: Header) -> _Build:
         generations = await read_generations(connection, header.workspace_id)
         generation = next(g for g in generations if g.generation_id == new.generation_id)
         first = await db.fetch_all(connection, _STATEMENTS["first_indexed"], key)
-        erased = await db.fetch_all(connection, _STATEMENTS["erased_uris"], key)
     now = datetime.now(UTC)
     known: dict[str, datetime] = dict(first)
     return _Build(
@@ -236,8 +237,13 @@ async def _begin(resources: Resources, header: Header) -> _Build:
         generation=generation,
         parent=choose_parent(existing, generation),
         first_indexed={each.uri: known.get(each.uri, now) for each in manifest.objects},
-        erased=frozenset(row[0] for row in erased),
+        erased=erased,
     )
+
+
+async def _erased(connection: db.Connection, key: dict[str, str]) -> frozenset[str]:
+    rows = await db.fetch_all(connection, _STATEMENTS["erased_uris"], key)
+    return frozenset(row[0] for row in rows)
 
 
 def _embedder(resources: Resources, header: Header, existing: Sequence[Generation]) -> str:

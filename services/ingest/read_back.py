@@ -110,10 +110,9 @@ def smoke_faults(search: SmokeSearch) -> tuple[str, ...]:
 async def _is_of_its_manifest(connection: db.Connection, generation: Generation) -> bool:
     """Whether the sources, each with its hash, give the digest of the manifest.
 
-    What was erased can not be counted again: of a collection with erasures nothing is compared.
+    What was erased since it was built can not be counted again; then nothing is compared.
     """
-    erased = await db.fetch_one(connection, _STATEMENTS["has_erasures"], generation.key)
-    if erased is not None:
+    if generation.corpus_fingerprint != generation.manifest_digest:
         return True
     rows = await db.fetch_all(connection, _STATEMENTS["read_sources"], generation.key)
     objects = tuple(ManifestObject(*row) for row in rows)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recall.ingest.v1 import documents_pb2
+from recall.ingest.v1 import documents_pb2, generations_pb2
 from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
 from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
 from tests.integration.lifecycle import audited, promote, states, validate
@@ -48,6 +48,22 @@ async def build(ingest: Ingest, contents: dict[str, str]) -> documents_pb2.Docum
 
     events = [event async for event in ingest.ingest.BuildDocuments(requests())]
     return events[-1].report
+
+
+async def test_what_was_erased_before_is_left_out_and_the_rest_is_whole(
+    ingest: Ingest, rows: Rows
+) -> None:
+    await build(ingest, TEXTS)
+    erase = documents_pb2.EraseSourceRequest(
+        workspace_id="W", collection="handbook", uri=uri_of("food.md")
+    )
+    await ingest.ingest.EraseSource(erase)
+    report = await build(ingest, {"travel.md": TEXTS["travel.md"]})
+    assert [problem.uri for problem in report.problems] == [uri_of("food.md")]
+    built = report.generation.generation_id
+    rows.embed(built, 384)
+    assert (await validate(ingest, built)).state == generations_pb2.GENERATION_STATE_READY
+    assert rows.all("SELECT path FROM sources WHERE generation_id = %s", built) == [("travel.md",)]
 
 
 @pytest.mark.parametrize(

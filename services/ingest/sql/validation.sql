@@ -98,14 +98,6 @@ FROM sources
 WHERE workspace_id = %(workspace_id)s AND generation_id = %(generation_id)s
 ORDER BY source_uri
 
--- name: has_erasures
-SELECT 1
-FROM source_tombstones AS t
-INNER JOIN generations AS g
-    ON g.workspace_id = t.workspace_id AND g.collection = t.channel_id
-WHERE g.workspace_id = %(workspace_id)s AND g.generation_id = %(generation_id)s
-LIMIT 1
-
 -- name: smoke_chunk
 -- Ids are hashes, so the first thousand are a sample; of these a long one, for its many words.
 SELECT c.chunk_id, c.text, c.channel_id, t.posted_from, t.posted_until
