@@ -19,8 +19,8 @@ from mcp_types import (
 from recall.error.v1 import error_pb2
 from services.runtime.errors import unavailable
 
-# More than the longest ask.
-READ_SECONDS = 90.0
+# More than the longest build of a collection that the gateway waits for.
+READ_SECONDS = 700.0
 
 
 async def pipe(url: str, token: str) -> None:

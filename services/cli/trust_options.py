@@ -1,4 +1,4 @@
-"""The options of ``recall calibrate`` and ``recall calibrations``."""
+"""The options of what makes an index trusted: documents and calibrations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from services.cli.calibrate import RULES, run_calibrate, run_calibrations
+from services.cli.documents import DEFAULT_WORKSPACE, run_documents
 
 
 def add_calibration(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,3 +27,21 @@ def add_calibration(commands: argparse._SubParsersAction[argparse.ArgumentParser
         command.add_argument("--workspace", help="workspace (default: the only one)")
         command.add_argument("--json", action="store_true", help="print JSON")
     calibrate.add_argument("--collection", help="documents of this name")
+
+
+def add_documents(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``recall documents``."""
+    documents = commands.add_parser("documents", help="build an index of documents, or erase one")
+    documents.add_argument("action", choices=("build", "erase"))
+    documents.add_argument("where", help="folder, zip file or s3:// address; for erase: the URI")
+    documents.add_argument("--collection", required=True, help="name of the collection")
+    documents.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="default: documents")
+    documents.add_argument("--embedder", choices=("local", "openai"))
+    documents.add_argument("--promote", action="store_true", help="serve it once it is validated")
+    documents.add_argument(
+        "--uncertified",
+        action="store_true",
+        help="for --promote: do without a certified calibration (never in production)",
+    )
+    documents.add_argument("--json", action="store_true", help="print JSON")
+    documents.set_defaults(run=run_documents)
