@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--limit", type=small_number, default=0, help="messages wanted (default 12)"
     )
+    search.add_argument("--rerank", action="store_true", help="order hits by the reranker too")
     for name, text, run in (
         ("catch-up", "tell what happened in a window (default: the last 7 days)", run_catch_up),
         ("summary", "summarise a window", run_summary),
@@ -129,6 +130,13 @@ def _add_question(commands: Commands, name: str, text: str, run: Run) -> argpars
     command.add_argument(
         "--questions", metavar="FILE.jsonl", help="answer every line of a file, as JSON lines"
     )
+    command.add_argument(
+        "--trust",
+        choices=("strict", "relaxed"),
+        help="without a certified calibration: refuse, or mark results as uncalibrated",
+    )
+    command.add_argument("--as-of", metavar="DATE", help="what held then, by validity")
+    command.add_argument("--known-as-of", metavar="DATE", help="what was written by then")
     command.set_defaults(run=run)
     return command
 

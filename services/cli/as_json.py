@@ -61,6 +61,11 @@ def message(wire: corpus_pb2.Message) -> Json:
     }
 
 
+def verdict_name(verdict: corpus_pb2.Verdict.ValueType) -> str:
+    """``ok``, ``superseded`` and so on; ``unverified`` where nothing is calibrated."""
+    return _short(corpus_pb2.Verdict.Name(verdict), "VERDICT_")
+
+
 def hit(wire: corpus_pb2.Hit) -> Json:
     """One found message with its ranks and its verdict."""
     return message(wire.message) | {
@@ -68,7 +73,7 @@ def hit(wire: corpus_pb2.Hit) -> Json:
         "dense_rank": wire.dense_rank if wire.HasField("dense_rank") else None,
         "lexical_rank": wire.lexical_rank if wire.HasField("lexical_rank") else None,
         "cosine": wire.cosine if wire.HasField("cosine") else None,
-        "verdict": _short(corpus_pb2.Verdict.Name(wire.verdict), "VERDICT_"),
+        "verdict": verdict_name(wire.verdict),
         "confidence": wire.confidence if wire.HasField("confidence") else None,
         "provenance": _plain(wire.provenance),
         "superseded_by": wire.superseded_by,

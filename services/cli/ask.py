@@ -22,12 +22,18 @@ from services.cli.connection import (
     Stack,
     UsageError,
 )
-from services.cli.options import Question, filter_of, read_questions, reader_of
+from services.cli.options import Question, filter_of, read_questions, reader_of, trust_of
 from services.cli.terminal import show
-from services.runtime.errors import from_rpc_error, unavailable
+from services.runtime.errors import CallError, from_rpc_error, unavailable
 
 ASK_SECONDS = 90.0
 SEARCH_SECONDS = 30.0
+_REFUSALS = (
+    error_pb2.ERROR_REASON_CALIBRATION_MISSING,
+    error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED,
+    error_pb2.ERROR_REASON_CALIBRATION_STALE,
+    error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
+)
 _STATUS = {"answered": OK, "sources_only": SOURCES_ONLY}
 
 
@@ -37,7 +43,7 @@ async def run_ask(options: argparse.Namespace, stack: Stack) -> int:
         return await _run_file(options, lambda question: _ask_as_json(stack, question, options))
     question = _question(options)
     show_progress = sys.stderr.isatty() and not options.json
-    final = await _ask(stack, question, options.explain, show_progress)
+    final = await _ask(stack, question, options, show_progress)
     if options.json:
         _print_json(as_json.answer(final))
     else:
@@ -51,7 +57,13 @@ async def run_search(options: argparse.Namespace, stack: Stack) -> int:
     """``recall search``; 0 when something was found, 3 when nothing qualified."""
     if options.questions:
         return await _run_file(options, lambda question: _search_as_json(stack, question, options))
-    reply = (await _search(stack, _question(options), options)).result
+    try:
+        reply = (await _search(stack, _question(options), options)).result
+    except grpc.aio.AioRpcError as raised:
+        refused = from_rpc_error(raised)
+        if refused.reason not in _REFUSALS:
+            raise
+        return _refused(refused, options)
     if options.json:
         _print_json(as_json.search_result(reply))
     else:
@@ -61,14 +73,24 @@ async def run_search(options: argparse.Namespace, stack: Stack) -> int:
     return NOT_ANSWERED if reply.abstained else OK
 
 
+def _refused(refused: CallError, options: argparse.Namespace) -> int:
+    """A refusal ends like an abstention: it is an outcome, not a fault."""
+    if options.json:
+        _print_json({"refusal": refused.reason_name, "reason": refused.message, "messages": []})
+    else:
+        show(f"Refused: {refused.message}")
+    return NOT_ANSWERED
+
+
 async def _ask(
-    stack: Stack, question: Question, explain: bool, show_progress: bool
+    stack: Stack, question: Question, options: argparse.Namespace, show_progress: bool
 ) -> gateway_pb2.Answer:
     request = gateway_pb2.AskRequest(
         reader=question.reader,
         question=question.text,
         filter=question.narrowing,
-        explain=explain,
+        explain=options.explain,
+        **trust_of(options),
     )
     async for event in stack.gateway.Ask(request, timeout=ASK_SECONDS):
         if event.HasField("answer"):
@@ -89,6 +111,8 @@ async def _search(
         filter=question.narrowing,
         limit=options.limit,
         explain=options.explain,
+        rerank=options.rerank,
+        **trust_of(options),
     )
     return await stack.gateway.Search(request, timeout=SEARCH_SECONDS)
 
@@ -96,7 +120,7 @@ async def _search(
 async def _ask_as_json(
     stack: Stack, question: Question, options: argparse.Namespace
 ) -> dict[str, Any]:
-    return as_json.answer(await _ask(stack, question, options.explain, False))
+    return as_json.answer(await _ask(stack, question, options, False))
 
 
 async def _search_as_json(

@@ -13,7 +13,7 @@ from typing import Any
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
 from services.cli.connection import UsageError
-from services.corpus import Filter, filter_to_proto
+from services.corpus import Filter, filter_to_proto, timestamp
 
 _NUMBERS_END = 2**31
 
@@ -65,6 +65,18 @@ def parse_instant(name: str, value: str | None) -> datetime | None:
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(f"{name} {value!r}: write a date such as 2026-08-03.") from None
+
+
+def trust_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a request that say how far to trust, and for which instants."""
+    fields: dict[str, Any] = {}
+    if options.trust:
+        fields["trust_mode"] = corpus_pb2.TrustMode.Value(f"TRUST_MODE_{options.trust.upper()}")
+    for option, field in (("as_of", "valid_at"), ("known_as_of", "known_as_of")):
+        asked = parse_instant(f"--{option.replace('_', '-')}", getattr(options, option))
+        if asked is not None:
+            fields[field] = timestamp(asked)
+    return fields
 
 
 def check_text(where: str, value: object) -> None:

@@ -46,10 +46,26 @@ def source(message: corpus_pb2.Message) -> str:
 
 
 def search_result(reply: retrieve_pb2.SearchResponse) -> str:
-    """Found messages with their ranks."""
+    """Found messages with their ranks and verdicts."""
+    parts = []
     if reply.abstained:
-        return f"Nothing found. {reply.reason}"
-    return "\n\n".join(f"{n:2}. {_ranks(hit)}\n{source(hit.message)}" for n, hit in _count(reply))
+        parts.append(_wrapped(f"{'Abstained' if reply.hits else 'Nothing found'}. {reply.reason}"))
+    parts += [
+        f"{n:2}. {_ranks(hit)}\n    {verdict(hit)}\n{source(hit.message)}"
+        for n, hit in _count(reply)
+    ]
+    return "\n\n".join(parts)
+
+
+def verdict(hit: corpus_pb2.Hit) -> str:
+    """What the trust gate thinks of a hit, such as "superseded by b.md (confidence 0.81)"."""
+    words = as_json.verdict_name(hit.verdict)
+    shown = "uncalibrated" if words == "unverified" else words.replace("_", " ")
+    if hit.superseded_by:
+        shown += f" by {hit.superseded_by}"
+    if hit.supersedes:
+        shown += f", replaces {hit.supersedes}"
+    return f"{shown} (confidence {hit.confidence:.2f})" if hit.HasField("confidence") else shown
 
 
 def explanation(reply: retrieve_pb2.Explanation) -> str:

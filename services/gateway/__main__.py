@@ -21,6 +21,7 @@ from services.gateway.http import Demo, Limits, create_app
 from services.gateway.http_server import serving_http
 from services.gateway.mcp.door import serving_mcp
 from services.gateway.mcp.tools import Tools
+from services.gateway.replay_calibrations import replaying
 from services.gateway.slack.edge import Door, slack_routes
 from services.gateway.slack.oauth import Installer, oauth_routes
 from services.gateway.slack.socket_mode import socket_mode
@@ -55,6 +56,7 @@ def main() -> None:
             await stack.enter_async_context(serving_http(app, config.http, config.trusted_proxies))
             if config.slack.app_token:
                 await stack.enter_async_context(socket_mode(config.slack, stages))
+            await stack.enter_async_context(replaying(stages))
             yield Servicers(register, (SERVICE_NAME, ADMIN_SERVICE_NAME))
         await stages.close()
 
