@@ -302,7 +302,7 @@ async def _finish(build: _Build, sources: int, carried: int, read: int) -> Repor
         row = await db.fetch_one(connection, statement, build.key) or (0, 0, 0)
         if row[2]:
             await enqueue_embedding(connection, build.workspace_id, build.generation.generation_id)
-    if read:
+    if row[1]:
         await refresh_statistics(build.resources.pool, build.workspace_id)
     counts = Counts(sources, carried, read, chunks=row[1], without_vector=row[2])
     faults = tuple(sorted(build.faults, key=lambda fault: (fault.uri, fault.line, fault.message)))

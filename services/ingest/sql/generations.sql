@@ -173,4 +173,5 @@ WHERE workspace_id = %(workspace_id)s
     AND dedup_key = %(generation_id)s
 
 -- name: refresh_statistics
-ANALYZE messages, chunks, chunk_messages, chunk_terms, vectors_384, vectors_1536
+ANALYZE messages, sources, source_pieces, chunks, chunk_messages, chunk_terms, vectors_384,
+    vectors_1536
