@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.ack import acknowledgement
+from bench.documents import PeerError, documents
 from bench.handling import handling
 from bench.job_queue import job_queue
 from bench.memory import ImportFailedError, import_memory
@@ -31,11 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             within = job_queue(options.port_base, _say)
         elif options.measurement == "events":
             within = handling(options.port_base, _say)
+        elif options.measurement == "documents":
+            within = documents(options.port_base, _say)
         elif options.measurement == "ack":
             within = acknowledgement(options.seconds, options.port_base, _say)
         else:
             within = import_memory(options.megabytes, options.port_base, _say)
-    except (StackError, ConfigError, ImportFailedError, NotInstalledError) as error:
+    except (StackError, ConfigError, ImportFailedError, NotInstalledError, PeerError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0 if within else 1
@@ -65,11 +68,14 @@ def parser() -> argparse.ArgumentParser:
         "queue", help="claims among 100,000 ready jobs, and how soon a recorded job starts"
     )
     handled = measurements.add_parser("events", help="events a second that one worker handles")
+    built = measurements.add_parser(
+        "documents", help="building 2,000 documents, and again, against recall-rag"
+    )
     ack = measurements.add_parser(
         "ack", help="acknowledgement of 100 signed events a second, and that none is lost"
     )
     ack.add_argument("--seconds", type=float, default=QUICK_SECONDS, help="how long (default: 15)")
-    for each in (memory, queue, handled, ack):
+    for each in (memory, queue, handled, built, ack):
         each.add_argument("--port-base", type=int, default=PORT_BASE, help="of the own stack")
     return command
 
