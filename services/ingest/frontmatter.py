@@ -17,15 +17,34 @@ import yaml
 
 RELATIONS = ("supports", "references", "depends_on", "caused", "supersedes")
 MAX_TYPE_CHARACTERS = 64
+MAX_DEPTH = 8
 _KEY = re.compile(r"[A-Za-z_][\w-]*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FACT_KEYS = ("namespace", "subject", "predicate", "object")
 _FACT_OPTIONS = ("context", "valid_from", "valid_until")
+_RELATION_KEYS = {"relation", "target", "confidence"}
 _MEANT = {
     "superseded_by": "write `supersedes` in the newer document instead",
     "expires": "write `valid_until`",
     "valid_to": "write `valid_until`",
 }
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Neither aliases, which can stand for endless text, nor deep nesting."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        mark = self.peek_event().start_mark
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "aliases are not read", mark)
+        if self._depth == MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, "it is nested too deep", mark)
+        self._depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 @dataclass(frozen=True)
@@ -62,11 +81,14 @@ def split(text: str) -> tuple[Head, str]:
     end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         return Head(), text
-    block = "\n".join(lines[1:end])
     try:
-        node = yaml.compose(block, Loader=yaml.SafeLoader)
+        node = yaml.compose("\n".join(lines[1:end]), Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        return _unreadable(block, error, lines, end, text)
+        line = (error.problem_mark.line if error.problem_mark else 0) + 2
+        return _unreadable(line, error.problem or "", lines, end, text)
+    except yaml.reader.ReaderError as error:
+        line = "\n".join(lines[: end + 1])[: error.position + 4].count("\n") + 1
+        return _unreadable(line, "it holds a control character", lines, end, text)
     if not isinstance(node, yaml.MappingNode) or not _is_head(node):
         return Head(), text
     return _head(node), "\n".join(lines[end + 1 :])
@@ -77,35 +99,35 @@ def names_of(name: str) -> str:
     return name.strip().strip("[]").strip().removesuffix(".md")
 
 
-def _unreadable(
-    block: str, error: yaml.MarkedYAMLError, lines: list[str], end: int, text: str
-) -> tuple[Head, str]:
+def _unreadable(line: int, problem: str, lines: list[str], end: int, text: str) -> tuple[Head, str]:
     """A block that was meant as a head but is no YAML is a fault; any other block is text."""
     meant = all(
         not line.strip() or re.match(r"\s|- |#|[A-Za-z_][\w-]*:", line) for line in lines[1:end]
     )
     if not meant or not any(_KEY.match(line) and ":" in line for line in lines[1:end]):
         return Head(), text
-    line = (error.problem_mark.line if error.problem_mark else 0) + 2
-    message = f"the head is no YAML: {error.problem}"
+    message = f"the head is no YAML: {problem}"
     return Head(invalid=message, problems=(Problem(line, message),)), "\n".join(lines[end + 1 :])
 
 
 def _is_head(node: yaml.MappingNode) -> bool:
-    keys = [key.value for key, _ in node.value]
-    return bool(keys) and all(isinstance(key, str) and _KEY.fullmatch(key) for key in keys)
+    """Whether it holds a key that is known, or nothing but plain keys."""
+    keys = [str(key.value) for key, _ in node.value]
+    return any(key in _READERS for key in keys) or (
+        bool(keys) and all(_KEY.fullmatch(key) for key in keys)
+    )
 
 
 def _head(node: yaml.MappingNode) -> Head:
     head = Head()
     seen: set[str] = set()
     for key, value in node.value:
-        line = key.start_mark.line + 2
-        if key.value in seen:
-            head = _with(head, line, f"`{key.value}` stands twice")
-        seen.add(key.value)
-        read = _READERS.get(key.value)
-        head = read(head, value, line) if read else _with(head, line, _unknown(key.value))
+        line, name = key.start_mark.line + 2, str(key.value)
+        if name in seen:
+            head = _with(head, line, f"`{name}` stands twice")
+        seen.add(name)
+        read = _READERS.get(name)
+        head = read(head, value, line) if read else _with(head, line, _unknown(name))
     if head.valid_from and head.valid_until and head.valid_until < head.valid_from:
         message = "`valid_until` is before `valid_from`"
         head = replace(_with(head, 1, message), invalid=message)
@@ -175,29 +197,39 @@ def _scalars(node: yaml.Node) -> Iterator[tuple[str, int]]:
 def _read_facts(head: Head, value: yaml.Node, line: int) -> Head:
     facts: list[dict[str, str]] = []
     for row, at in _mappings(value):
-        odd = [key for key in row if key not in (*_FACT_KEYS, *_FACT_OPTIONS)]
-        missing = [key for key in _FACT_KEYS if not row.get(key)]
-        if odd or missing:
-            wrong = f"lacks `{missing[0]}`" if missing else f"has `{odd[0]}`, which is not known"
+        wrong = _fact_fault(row)
+        if wrong:
             head = _with(head, at, f"a fact {wrong}")
         else:
-            facts.append({key: str(text) for key, text in row.items()})
+            facts.append(row)
     if not facts and not head.problems:
         head = _with(head, line, "`facts` must list facts with " + ", ".join(_FACT_KEYS))
     return replace(head, facts=tuple(facts))
 
 
+def _fact_fault(row: dict[str, str]) -> str:
+    missing = [key for key in _FACT_KEYS if not row.get(key)]
+    if missing:
+        return f"lacks `{missing[0]}`"
+    odd = [key for key in row if key not in (*_FACT_KEYS, *_FACT_OPTIONS)]
+    if odd:
+        return f"has `{odd[0]}`, which is not known"
+    bad = [key for key in ("valid_from", "valid_until") if row.get(key) and _day(row[key]) is None]
+    return f"has a `{bad[0]}` that is no day; write it as 2026-03-31" if bad else ""
+
+
 def _read_relations(head: Head, value: yaml.Node, line: int) -> Head:
     relations: list[tuple[str, str, float, int]] = []
     for row, at in _mappings(value):
-        relation, target = str(row.get("relation", "")), names_of(str(row.get("target", "")))
+        relation, target = row.get("relation", ""), names_of(row.get("target", ""))
         confidence = _share(row.get("confidence", "1"))
-        if relation not in RELATIONS or not target or confidence is None:
+        odd = set(row) - _RELATION_KEYS
+        if relation not in RELATIONS or not target or confidence is None or odd:
             head = _with(
                 head,
                 at,
                 f"a relation needs `relation` ({', '.join(RELATIONS)}), `target`, and a "
-                "`confidence` from 0 to 1 if any",
+                "`confidence` from 0 to 1 if any; nothing else",
             )
         else:
             relations.append((relation, target, confidence, at))
@@ -206,19 +238,25 @@ def _read_relations(head: Head, value: yaml.Node, line: int) -> Head:
     return replace(head, relations=tuple(relations))
 
 
-def _mappings(node: yaml.Node) -> Iterator[tuple[dict[str, Any], int]]:
+def _mappings(node: yaml.Node) -> Iterator[tuple[dict[str, str], int]]:
+    """Each mapping of a list with its line; what is no text in it is left out."""
     for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
         line = each.start_mark.line + 2
-        if isinstance(each, yaml.MappingNode):
-            yield {k.value: getattr(v, "value", "") for k, v in each.value}, line
-        else:
-            yield {}, line
+        pairs = each.value if isinstance(each, yaml.MappingNode) else ()
+        yield (
+            {
+                str(key.value): value.value.strip()
+                for key, value in pairs
+                if isinstance(value, yaml.ScalarNode)
+            },
+            line,
+        )
 
 
-def _share(text: Any) -> float | None:
+def _share(text: str) -> float | None:
     try:
         value = float(text)
-    except (TypeError, ValueError):
+    except ValueError:
         return None
     return value if 0.0 <= value <= 1.0 else None
 

@@ -64,9 +64,9 @@ def parse(stored: bytes) -> Manifest:
     """A manifest of its JSON. Raises CallError INVALID_ARGUMENT that names what is wrong."""
     try:
         document = json.loads(stored)
-        objects = [ManifestObject(**each) for each in document["objects"]]
-        manifest = Manifest(document["collection"], tuple(objects))
-    except (ValueError, KeyError, TypeError) as error:
+        objects = [_object(each) for each in document["objects"]]
+        manifest = Manifest(_text(document["collection"]), tuple(objects))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise invalid(
             "manifest_json", f"is no manifest ({type(error).__name__}: {error})"
         ) from None
@@ -101,6 +101,21 @@ def erased_fingerprint(manifest_digest: str, erased: Sequence[str]) -> str:
     if not erased:
         return manifest_digest
     return hashlib.sha256("\n".join((manifest_digest, *sorted(erased))).encode()).hexdigest()
+
+
+def _object(stored: dict[str, object]) -> ManifestObject:
+    given = ManifestObject(**stored)  # type: ignore[arg-type]
+    if type(given.size) is not int:
+        raise TypeError(f"size {given.size!r} is no whole number")
+    for name in ("uri", "path", "version_id", "media_type", "sha256"):
+        _text(getattr(given, name))
+    return given
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise TypeError(f"{value!r} is no line of text")
+    return value
 
 
 def _check_object(each: ManifestObject) -> None:
