@@ -36,6 +36,9 @@ _ASK = "/api/ask"
 _PROBES = ("/healthz", "/readyz")
 # Slack signs what it sends, and calls under the public name of whoever installed it.
 _SLACK = "/slack/"
+# Agents may have a collection built, which waits for its vectors; they are known callers.
+_AGENTS = "/mcp"
+_AGENT_SECONDS = 660.0
 _OWN_SITE = ("same-origin", "none", "")
 
 log = structlog.get_logger("http")
@@ -65,10 +68,11 @@ class Guard:
             return
         reply = _Reply(send, str(uuid.uuid4()), scope["path"])
         began = self._clock()
-        call = Call(reply.request_id, None, began + self._rules.seconds)
+        seconds = _AGENT_SECONDS if scope["path"] == _AGENTS else self._rules.seconds
+        call = Call(reply.request_id, None, began + seconds)
         with structlog.contextvars.bound_contextvars(request_id=reply.request_id):
             try:
-                async with asyncio.timeout(self._rules.seconds):
+                async with asyncio.timeout(seconds):
                     with call_in_progress(call):
                         app = self._refusal(scope) or self._app
                         await app(scope, receive, reply.send)

@@ -3,92 +3,33 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import psycopg
 import pytest
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
-from services.gateway.clients import Stages
-from services.gateway.directory import Directory
-from services.gateway.http import Demo, create_app
-from services.gateway.http_server import serving_http
-from services.gateway.mcp.door import serving_mcp
-from services.gateway.mcp.tools import Tools
 from services.ingest.resources import Resources
-from services.ingest.service import servicers as ingest_servicers
 from services.ingest.upkeep import Upkeep
 from services.runtime import db
-from services.runtime.callers import FILE_NAME, Callers
-from services.runtime.server import Listener
+from services.runtime.callers import Callers
 from tests.conftest import Serve
-from tests.integration import retrieve_stage
+from tests.integration.agent_door import Door, open_door
 from tests.integration.retrieve_stage import FIX, local_embedder, seed_four_messages
 from tests.integration.seed import Seed
 from tests.integration.test_rejected_calibration import CERTIFIED, record
-from tests.scripted_stages import Script, ScriptedRetrieve
 
 QUESTION = "Local Postgres fails with 28P01, what fixed the password failure?"
 ABSENT = "an elephant on the moon"
 TOOLS = {"recall_search", "recall_ask", "recall_apply_fact", "recall_current_facts",
-         "recall_status"}  # fmt: skip
+         "recall_ingest", "recall_status"}  # fmt: skip
 FACT = {
     "namespace": "service", "subject": "api", "predicate": "owner", "object": "Ada",
     "evidence_card_ids": ["card-1"], "request_id": "r1",
 }  # fmt: skip
-
-
-@dataclass
-class Door:
-    """Where agents knock, and their tokens by name."""
-
-    url: str
-    tokens: dict[str, str]
-
-    @asynccontextmanager
-    async def agent(self, name: str, mode: str = "auto") -> AsyncIterator[Client]:
-        """The official client with one caller's token."""
-        headers = {"authorization": f"Bearer {self.tokens[name]}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=30) as http,
-            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
-        ):
-            yield client
-
-    async def call(self, agent: str, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a tool answers; its error's text under "error"."""
-        async with self.agent(agent) as client:
-            result = await client.call_tool(f"recall_{tool}", arguments)
-        if result.is_error:
-            return {"error": result.content[0].text}  # type: ignore[union-attr]
-        assert result.structured_content == json.loads(result.content[0].text)  # type: ignore[union-attr]
-        return dict(result.structured_content)
-
-
-def add_callers(home: Path) -> dict[str, str]:
-    """Three agents beside the operator; their tokens."""
-    path = home / FILE_NAME
-    listed = json.loads(path.read_text("utf-8"))
-    for name, workspace, channels, rights in (
-        ("reader", "T1", ["*"], {}),
-        ("narrow", "T1", ["C2"], {}),
-        ("writer", "T1", ["*"], {"may_write": True}),
-        ("stranger", "T2", ["*"], {}),
-    ):
-        listed["callers"].append(
-            {"name": name, "token": f"token-of-{name}-0123456789", "workspaces": [workspace],
-             "channels": channels, **rights}
-        )  # fmt: skip
-    path.write_text(json.dumps(listed), "utf-8")
-    return {entry["name"]: entry["token"] for entry in listed["callers"]}
 
 
 @pytest.fixture
@@ -108,25 +49,9 @@ async def door(
     callers: Callers,
     tmp_path: Path,
 ) -> AsyncIterator[Door]:
-    """The gateway's HTTP listener; writing and ordering are scripted."""
     await seed.embed(local_embedder())
-    tokens = add_callers(tmp_path / "home")
-    script = Script(ScriptedRetrieve([]))
-    async with AsyncExitStack() as stack:
-        ingest = await stack.enter_async_context(serve(ingest_servicers(resources, upkeep)))
-        retrieve = await stack.enter_async_context(serve(retrieve_stage.servicers(retrieve_pool)))
-        rerank = await stack.enter_async_context(serve(script.servicers("rerank")))
-        answer = await stack.enter_async_context(serve(script.servicers("answer")))
-        stages = Stages(ingest, retrieve, rerank, answer)
-        directory = Directory(stages, time.monotonic)
-        hosts = ("127.0.0.1", "localhost")
-        route = await stack.enter_async_context(
-            serving_mcp(Tools(stages, directory), callers, hosts)
-        )
-        demo = Demo(stages, directory, "beacon", time.monotonic, allowed_hosts=hosts)
-        app = create_app(demo, (route,))
-        port = await stack.enter_async_context(serving_http(app, Listener("127.0.0.1", 0)))
-        yield Door(f"http://127.0.0.1:{port}/mcp", tokens)
+    async with open_door(resources, upkeep, retrieve_pool, serve, tmp_path / "home") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -135,7 +60,7 @@ async def test_the_tools_say_what_they_take_and_what_they_change(door: Door, mod
         listed = (await client.list_tools()).tools
     assert {tool.name for tool in listed} == TOOLS
     writes = {tool.name for tool in listed if not (tool.annotations or {}).read_only_hint}  # type: ignore[union-attr]
-    assert writes == {"recall_apply_fact"}
+    assert writes == {"recall_apply_fact", "recall_ingest"}
     search = next(tool for tool in listed if tool.name == "recall_search")
     assert search.input_schema["required"] == ["query"]
     assert search.input_schema["properties"]["trust"]["default"] == "strict"

@@ -82,6 +82,7 @@ def mcp_server(tools: Tools) -> MCPServer:
         ("ask", tools.ask, _READS),
         ("current_facts", tools.current_facts, _READS),
         ("status", tools.status, _READS),
+        ("ingest", tools.ingest, _WRITES),
         ("apply_fact", tools.apply_fact, _WRITES),
     ):
         server.add_tool(tool, name=f"recall_{name}", annotations=hints)

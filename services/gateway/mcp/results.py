@@ -16,6 +16,7 @@ from recall.gateway.v1 import gateway_pb2
 from recall.ingest.v1 import ledger_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
+from services.gateway.ingest_files import Ingested
 from services.runtime.errors import CallError
 
 Json = dict[str, Any]
@@ -116,6 +117,18 @@ def fact(found: ledger_pb2.Fact) -> Json:
         "context": found.context,
         "valid_from": found.valid_from,
         "valid_until": found.valid_until,
+    }
+
+
+def ingested(done: Ingested) -> Json:
+    """What became of changed documents."""
+    return {
+        "generation_id": done.generation_id,
+        "state": done.state,
+        "reason": done.reason,
+        "carried": done.carried,
+        "read": done.read,
+        "problems": list(done.problems),
     }
 
 

@@ -26,15 +26,18 @@ from services.gateway.context import query_context
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.directory import Directory
 from services.gateway.facts import FACT_SECONDS, apply_fact, issue_cards, list_facts
+from services.gateway.ingest_files import INGEST_SECONDS, Files, ingest_files
 from services.gateway.mcp import results
 from services.gateway.search_only import search_only
 from services.gateway.status import get_status
 from services.gateway.trust import Trust, is_refusal
 from services.runtime.call import Call
-from services.runtime.callers import Caller, require_write
+from services.runtime.callers import Caller, require_channels, require_workspace, require_write
 from services.runtime.errors import CallError, invalid
 from services.runtime.interceptors import call_in_progress
 
+# Where documents are unless told otherwise.
+DOCUMENTS = "documents"
 # Where the door leaves who comes, in the request's scope.
 CALLER_KEY = "recall.caller"
 
@@ -141,6 +144,37 @@ class Tools:
             answer = events[-1]
             assert isinstance(answer, gateway_pb2.Answer)
             return results.answer_result(answer)
+
+    async def ingest(
+        self,
+        collection: Annotated[str, Field(description="Name of the collection to change.")],
+        files: Annotated[
+            dict[str, str], Field(description="Text of new and changed documents by path.")
+        ],
+        ctx: Context[Any, Any],
+        remove: Annotated[
+            list[str] | None, Field(description="Paths of documents to leave out from now on.")
+        ] = None,
+        workspace: Annotated[str, Field(description="Workspace of documents.")] = DOCUMENTS,
+    ) -> Json:
+        """Change documents of a collection; what is not named stays as it is.
+
+        A new index is built, checked and, if the collection was calibrated, certified again by
+        replaying its labels. state is "active" when it serves now; "ready" when it may not yet,
+        and reason says why: the old one serves on. problems are for the documents' authors.
+        """
+        with _served(ctx, INGEST_SECONDS) as (caller, deadline):
+            require_write(caller)
+            require_workspace(caller, workspace)
+            require_channels(caller, [collection])
+            changes = Files(
+                workspace_id=workspace,
+                collection=collection,
+                contents={path: text.encode("utf-8") for path, text in files.items()},
+                removed=remove or (),
+                actor=caller.name,
+            )
+            return results.ingested(await ingest_files(changes, self.stages, deadline))
 
     async def apply_fact(
         self,
