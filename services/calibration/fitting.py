@@ -17,6 +17,8 @@ from services.calibration.reference import area_under_curve
 from services.calibration.signals import QUESTION_SIGNALS, Signals
 
 FOLDS = 5
+# Fewer leave a fold, of those that choose the threshold, without one of the classes.
+MIN_OF_CLASS = 3
 # Inverse strength of the regularisation, in units of standardised signals.
 INVERSE_STRENGTH = 1.0
 # A signal that hardly varies says nothing and would be scaled up to noise.
@@ -51,10 +53,13 @@ class Fit:
 def fit(samples: Sequence[Sample], targets: Targets) -> Fit:
     """Fit on all samples; measure out of fold, with the threshold chosen without the fold, too.
 
-    Raises ValueError when a class has fewer than two samples.
+    Raises ValueError when a class has fewer than three samples.
     """
-    if min(_count(samples, True), _count(samples, False)) < 2:
-        raise ValueError("a threshold needs at least two answerable and two unanswerable questions")
+    if min(_count(samples, True), _count(samples, False)) < MIN_OF_CLASS:
+        raise ValueError(
+            f"a threshold needs at least {MIN_OF_CLASS} answerable and {MIN_OF_CLASS} unanswerable "
+            "questions"
+        )
     folds = _folds(samples)
     confidences = [0.0] * len(samples)
     passed = [False] * len(samples)
@@ -138,6 +143,9 @@ def _logistic(samples: Sequence[Sample]) -> CalibrationModel:
     means = {name: float(np.mean(values)) for name, values in columns.items()}
     scales = {name: float(np.std(values)) for name, values in columns.items()}
     names = [name for name in names if scales[name] > SMALLEST_SCALE]
+    if not names:
+        # Nothing tells the classes apart.
+        return CalibrationModel(rule="logistic", threshold=0.0)
     matrix = np.array(
         [[(s.signals.get(n, means[n]) - means[n]) / scales[n] for n in names] for s in samples]
     )

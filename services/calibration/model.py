@@ -154,7 +154,7 @@ def from_json(stored: Mapping[str, Any]) -> CalibrationModel:
             cosine_scale=float(stored["cosine_scale"]),
             support_floor=float(stored["support_floor"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{type(error).__name__}: {error}") from None
 
 
