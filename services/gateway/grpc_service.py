@@ -17,9 +17,12 @@ from services.gateway.clients import Stages, reach
 from services.gateway.context import query_context
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.directory import Directory
+from services.gateway.reason import reason
+from services.gateway.reason_trail import budget_of
+from services.gateway.reread import REREAD_SECONDS
 from services.gateway.search_only import search_only
 from services.gateway.status import get_status
-from services.gateway.trust import trust_of
+from services.gateway.trust import clocks_of, trust_of
 from services.gateway.window import WINDOW_SECONDS, Window, catch_up, list_decisions, summarise
 from services.runtime import call as calls
 from services.runtime.errors import invalid
@@ -97,6 +100,22 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
         thread = await reach("retrieve", self._stages.retriever.ReadThread, wire, seconds)
         return gateway_pb2.OpenThreadResponse(messages=thread.messages)
 
+    async def Reason(  # noqa: N802
+        self, request: gateway_pb2.ReasonRequest, context: Context
+    ) -> AsyncIterator[gateway_pb2.ReasonResponse]:
+        """Steps, then one result."""
+        budget = budget_of(request.budget)
+        question = Question(
+            text=request.question,
+            context=await self._context(request.reader),
+            narrowing=request.filter,
+            asker=hashlib.sha256(calls.caller().name.encode()).hexdigest(),
+            trust=clocks_of(request),
+        )
+        deadline = _deadline(budget.milliseconds / 1000 + REREAD_SECONDS)
+        async for event in reason(question, budget, self._stages, deadline):
+            yield as_reason_response(event)
+
     async def GetStatus(  # noqa: N802
         self, request: gateway_pb2.GetStatusRequest, context: Context
     ) -> gateway_pb2.GetStatusResponse:
@@ -119,6 +138,15 @@ def as_ask_response(event: gateway_pb2.Progress | gateway_pb2.Answer) -> gateway
     if isinstance(event, gateway_pb2.Progress):
         return gateway_pb2.AskResponse(progress=event)
     return gateway_pb2.AskResponse(answer=event)
+
+
+def as_reason_response(
+    event: gateway_pb2.ReasonStep | gateway_pb2.ReasonResult,
+) -> gateway_pb2.ReasonResponse:
+    """A step or the result as the stream carries it."""
+    if isinstance(event, gateway_pb2.ReasonStep):
+        return gateway_pb2.ReasonResponse(step=event)
+    return gateway_pb2.ReasonResponse(result=event)
 
 
 def _deadline(seconds: float) -> Deadline:

@@ -40,6 +40,15 @@ def trust_of(request: gateway_pb2.AskRequest | gateway_pb2.SearchRequest) -> Tru
     )
 
 
+def clocks_of(request: gateway_pb2.ReasonRequest) -> Trust:
+    """Strict, with both clocks of a request."""
+    return Trust(
+        mode=corpus_pb2.TRUST_MODE_STRICT,
+        valid_at=request.valid_at if request.HasField("valid_at") else None,
+        known_as_of=request.known_as_of if request.HasField("known_as_of") else None,
+    )
+
+
 def is_refusal(error: CallError) -> bool:
     """Whether retrieve refused before it searched."""
     return error.reason in _REFUSALS
