@@ -1,7 +1,7 @@
 # Every recipe works from a clean checkout; `make help` lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup protos lint types test demo demo-slack demo-slack-tour up down evals bench faults-kill images verify lock release-protos
+.PHONY: help setup protos lint types test demo demo-slack demo-slack-tour up down evals bench faults-kill soak images verify lock release-protos
 
 PYTHON ?= python3
 VENV := .venv
@@ -81,6 +81,10 @@ bench: setup ## Measure memory and speed
 faults-kill: setup ## Kill processes 200 times under load and check that nothing is lost (KILLS, SEED)
 	@set -o pipefail; $(BIN)/python -m tests.faults.kill --kills $(or $(KILLS),200) \
 		$(if $(SEED),--seed $(SEED)) | tee docs/faults-kill.txt
+
+soak: setup ## Random interleavings of events, jobs, crashes and questions (STEPS, SEED)
+	@set -o pipefail; $(BIN)/python -m tests.property.soak $(if $(STEPS),--steps $(STEPS)) \
+		$(if $(SEED),--seed $(SEED)) | tee docs/soak.txt
 
 images: ## Build the container images (needs a Docker engine)
 	@command -v docker >/dev/null && docker info >/dev/null 2>&1 || { echo "No Docker engine answers: start one, then make images."; exit 1; }
