@@ -7,9 +7,7 @@ validated and promoted, so a build that breaks leaves what serves as it is.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -22,6 +20,7 @@ from services.ingest.carry_documents import carry_forward, choose_parent
 from services.ingest.chunk_store import cached_vectors, insert_chunks
 from services.ingest.clear_generation import clear_generation
 from services.ingest.document_chunking import DOCUMENT_CHUNKER_VERSION
+from services.ingest.document_contents import Content, batches
 from services.ingest.document_edges import write_edges
 from services.ingest.document_rows import Document, chunk_rows, read_document, source_rows
 from services.ingest.fail_generation import fail_generation
@@ -33,16 +32,14 @@ from services.ingest.generations import (
     read_generations,
     refresh_statistics,
 )
-from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
+from services.ingest.manifest import Manifest, canonical, digest
+from services.ingest.only_build import only_build
 from services.ingest.queue import enqueue_embedding
 from services.ingest.resources import Resources
+from services.ingest.to_its_end import to_its_end
 from services.ingest.workspaces import changing, create_workspace
 from services.runtime import db, sql
 from services.runtime.errors import CallError, invalid
-
-BATCH_DOCUMENTS = 200
-# As much text as one transaction writes at least before it commits.
-BATCH_BYTES = 4 * 1024 * 1024
 
 _STATEMENTS = sql.load("services.ingest", "documents.sql")
 
@@ -84,7 +81,6 @@ class Report:
 
 
 Event = Wanted | Counts | Report
-Content = tuple[str, bytes]
 
 
 @dataclass
@@ -127,13 +123,13 @@ async def build_documents(
     for content that is not what the manifest says, WORKSPACE_CONFLICT, EMBEDDER_UNAVAILABLE. A
     build that breaks is failed with its reason.
     """
-    async with _alone(resources, header):
+    async with only_build(resources.pool, header.workspace_id, header.manifest.collection):
         build = await _begin(resources, header)
         try:
             async for event in _fill(build, contents):
                 yield event
         except BaseException as error:
-            await _give_up(build, header.actor, error)
+            await to_its_end(_give_up(build, header.actor, error))
             raise
 
 
@@ -148,7 +144,7 @@ async def _fill(build: _Build, contents: AsyncIterator[Content]) -> AsyncGenerat
     wanted = {uri: each for uri, each in objects.items() if uri not in carried}
     yield Wanted(tuple(wanted))
     read = 0
-    async for batch in _batches(contents, wanted):
+    async for batch in batches(contents, wanted):
         await _write(
             build,
             [read_document(each, build.manifest.collection, content) for each, content in batch],
@@ -158,35 +154,6 @@ async def _fill(build: _Build, contents: AsyncIterator[Content]) -> AsyncGenerat
     if read < len(wanted):
         raise invalid("object", f"{len(wanted) - read} objects that were asked for never came")
     yield await _finish(build, len(objects), len(carried), read)
-
-
-async def _batches(
-    contents: AsyncIterator[Content], wanted: dict[str, ManifestObject]
-) -> AsyncIterator[list[tuple[ManifestObject, bytes]]]:
-    waiting = dict(wanted)
-    batch: list[tuple[ManifestObject, bytes]] = []
-    size = 0
-    async for uri, content in contents:
-        batch.append((_checked(waiting.pop(uri, None), uri, content), content))
-        size += len(content)
-        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        if not waiting:
-            break
-    if batch:
-        yield batch
-
-
-def _checked(known: ManifestObject | None, uri: str, content: bytes) -> ManifestObject:
-    if known is None:
-        raise invalid("object.uri", f"names {uri!r}, which was not asked for")
-    if hashlib.sha256(content).hexdigest() != known.sha256:
-        raise invalid(
-            "object.content",
-            f"of {uri} is not what the manifest says: it changed since. Make the manifest again",
-        )
-    return known
 
 
 async def _begin(resources: Resources, header: Header) -> _Build:
@@ -321,34 +288,6 @@ async def _give_up(build: _Build, actor: str, error: BaseException) -> None:
             connection, build.workspace_id, build.generation.generation_id, reason, actor
         )
     await clear_generation(build.resources, build.workspace_id, build.generation.generation_id)
-
-
-@asynccontextmanager
-async def _alone(resources: Resources, header: Header) -> AsyncIterator[None]:
-    """The only build of the collection. A second one is refused instead of waiting."""
-    key = {"workspace_id": header.workspace_id, "collection": header.manifest.collection}
-    async with resources.pool.connection() as connection:
-        await connection.set_autocommit(True)
-        try:
-            row = await db.fetch_one(connection, _STATEMENTS["try_lock"], key)
-            if row is None or not row[0]:
-                raise _busy(header.manifest.collection)
-            try:
-                yield
-            finally:
-                await connection.execute(_STATEMENTS["unlock"], key)
-        finally:
-            await connection.set_autocommit(False)
-
-
-def _busy(collection: str) -> CallError:
-    return CallError(
-        grpc.StatusCode.ABORTED,
-        error_pb2.ERROR_REASON_CONCURRENT_CHANGE,
-        f"Collection {collection!r} is being built or erased from by somebody else. Try again when "
-        "that has ended.",
-        retry_after_seconds=5.0,
-    )
 
 
 def _conflict(workspace_id: str, source: Source) -> CallError:

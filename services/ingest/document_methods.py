@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -37,14 +38,15 @@ class DocumentMethods(ingest_pb2_grpc.IngestServiceServicer):
         require_workspace(caller, header.workspace_id)
         require_channels(caller, [header.manifest.collection])
         contents = wire.contents(request_iterator)
-        async for event in build_documents(self._resources, header, contents):
-            if isinstance(event, Report):
-                found = await get_generation(
-                    self._resources, header.workspace_id, event.generation_id, caller
-                )
-                yield wire.report(event, generation(*found))
-            else:
-                yield wire.response(event)
+        async with aclosing(build_documents(self._resources, header, contents)) as events:
+            async for event in events:
+                if isinstance(event, Report):
+                    found = await get_generation(
+                        self._resources, header.workspace_id, event.generation_id, caller
+                    )
+                    yield wire.report(event, generation(*found))
+                else:
+                    yield wire.response(event)
 
     async def EraseSource(  # noqa: N802
         self, request: documents_pb2.EraseSourceRequest, context: Context
