@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evals.asking import EvaluationError
-from evals.datasets import DEV, DatasetError, read_beacon, read_conversations
-from evals.measure import Plan, measure
+from evals.confidence import as_json, confidence_targets, conversation_section, set_section
+from evals.datasets import DEV, DatasetError, read_beacon, read_conversations, read_question_sets
+from evals.measure import Outcome, Plan, measure
 from evals.own_stack import ImportFailedError, environment_of, import_dataset, own_stack
 from evals.report import document, sections_of, terminal
-from evals.results import results
+from evals.results import Json, results
+from evals.sections import Section
 from evals.targets import targets_of
 from services.runtime.callers import CallersFileError
 from services.runtime.config import ConfigError, Settings
@@ -26,6 +28,7 @@ from services.stack.stack import StackError
 HOME = Path(".recall-evals")
 PORT_BASE = 7600
 BEACON, BEACON_QUESTIONS = Path("evals/beacon"), Path("evals/beacon.jsonl")
+OWN_SETS = Path("evals/confidence")
 CONVERSATIONS = Path("../shared/data/locomo-dev")
 DOCUMENT = Path("docs/evaluation.md")
 EXPECTED = (
@@ -85,10 +88,14 @@ def _run(options: argparse.Namespace) -> int:
             import_dataset(dataset, environ, *(() if options.reuse else ("--embedder", "local")))
         outcome = asyncio.run(measure(plan, environ, _say))
     targets = targets_of(outcome.beacon, outcome.conversations)
-    sections = sections_of(outcome.beacon, outcome.conversations, targets)
+    if outcome.conversations_confidence is not None:
+        targets += confidence_targets(CONVERSATIONS.name, outcome.conversations_confidence)
+    confidence = _confidence_sections(outcome)
+    sections = sections_of(outcome.beacon, outcome.conversations, targets, confidence)
     print(terminal(sections))
     today = datetime.now(UTC).date()
     told = results(today.isoformat(), targets, outcome.measured)
+    told["confidence"] = _confidence_results(outcome)
     settings = Settings(environ)
     (settings.home() / "results.json").write_text(json.dumps(told, indent=1), "utf-8")
     if options.split == "all" and outcome.conversations is not None and not options.reuse:
@@ -97,6 +104,21 @@ def _run(options: argparse.Namespace) -> int:
     else:
         _say(f"{DOCUMENT} is left as it was: only a run of everything writes it")
     return int(outcome.leaked)
+
+
+def _confidence_sections(outcome: Outcome) -> list[Section]:
+    sections = [set_section(outcome.beacon_confidence)]
+    if outcome.conversations_confidence is not None:
+        name = CONVERSATIONS.name
+        sections.append(conversation_section(name, outcome.conversations_confidence))
+    return sections
+
+
+def _confidence_results(outcome: Outcome) -> Json:
+    told = {"beacon": as_json(outcome.beacon_confidence)}
+    if outcome.conversations_confidence is not None:
+        told[CONVERSATIONS.name] = as_json(outcome.conversations_confidence)
+    return told
 
 
 def _plan(options: argparse.Namespace) -> Plan:
@@ -109,7 +131,8 @@ def _plan(options: argparse.Namespace) -> Plan:
             conversations = read_conversations(CONVERSATIONS)
         else:
             _say(f"{CONVERSATIONS} is not there: measuring Beacon only")
-    return Plan(beacon, conversations, options.conversation_asks)
+    own_sets = read_question_sets(OWN_SETS, beacon) if options.split == "all" else ()
+    return Plan(beacon, conversations, options.conversation_asks, own_sets)
 
 
 def _say(line: str) -> None:

@@ -74,8 +74,7 @@ class Dataset:
 
 def read_beacon(folder: Path, questions: Path) -> Dataset:
     """The synthetic workspace. Raises DatasetError."""
-    channels = json.loads(_text(folder / "channels.json"))
-    public = frozenset(channel["name"] for channel in channels if not channel["private"])
+    public = _public(folder)
     return Dataset(
         "beacon",
         folder,
@@ -97,9 +96,32 @@ def read_conversations(folder: Path) -> Dataset:
     )
 
 
+def read_question_sets(folder: Path, beacon: Dataset) -> tuple[Question, ...]:
+    """Questions to Beacon's public channels, a set a file; ``kind`` is the set. Raises
+    DatasetError."""
+    public = _public(beacon.path)
+    return tuple(
+        Question(
+            question_id=line["id"],
+            text=line["question"],
+            kind=path.stem,
+            answerable=line["answerable"],
+            grades=dict.fromkeys(line["evidence"], STATES_THE_ANSWER),
+            readable=public,
+        )
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in _lines(path)
+    )
+
+
 def message_id_of(channel: str, local_id: str) -> str:
     """The id under which a JSON line is stored."""
     return f"synthetic:{channel}:{local_id}"
+
+
+def _public(folder: Path) -> frozenset[str]:
+    channels = json.loads(_text(folder / "channels.json"))
+    return frozenset(channel["name"] for channel in channels if not channel["private"])
 
 
 def _beacon_question(line: Mapping[str, Any], public: frozenset[str]) -> Question:

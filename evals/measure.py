@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evals.asking import EvaluationError, ask_all, search_all
+from evals.confidence import Calibrated, by_conversation, calibrated, ungrouped
 from evals.datasets import Dataset, Question
 from evals.measured import Measured
+from evals.signalled import read_signals
 from evals.stand_in import reranked_all, stand_in_rerank
 from recall.gateway.v1 import gateway_pb2
 from services.cli.connection import Stack, connect
@@ -19,11 +21,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured. ``conversation_asks`` questions of each type are asked."""
+    """What is measured. ``conversation_asks`` questions of each type are asked; ``own_sets`` are
+    questions to Beacon that only the confidence is measured on."""
 
     beacon: Dataset
     conversations: Dataset | None
     conversation_asks: int
+    own_sets: tuple[Question, ...] = ()
 
     @property
     def datasets(self) -> list[Dataset]:
@@ -38,6 +42,8 @@ class Outcome:
     beacon: Measured
     conversations: Measured | None
     embedder: str
+    beacon_confidence: Calibrated
+    conversations_confidence: Calibrated | None
 
     @property
     def measured(self) -> list[Measured]:
@@ -60,7 +66,14 @@ async def measure(plan: Plan, environ: Mapping[str, str], say: Say) -> Outcome:
             conversations = await _measure_conversations(
                 stack, plan.conversations, plan.conversation_asks, say
             )
-    return Outcome(beacon, conversations, embedder)
+    say("reading the signals of every question")
+    asked = [*plan.beacon.questions, *plan.own_sets]
+    own = calibrated(await read_signals(environ, plan.beacon, asked), ungrouped)
+    others = None
+    if plan.conversations is not None:
+        signalled = await read_signals(environ, plan.conversations, plan.conversations.questions)
+        others = calibrated(signalled, by_conversation)
+    return Outcome(beacon, conversations, embedder, own, others)
 
 
 def stratified(questions: Sequence[Question], each: int) -> list[Question]:

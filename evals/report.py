@@ -23,7 +23,10 @@ from evals.targets import Target
 
 
 def sections_of(
-    beacon: Measured, conversations: Measured | None, targets: Sequence[Target]
+    beacon: Measured,
+    conversations: Measured | None,
+    targets: Sequence[Target],
+    confidence: Sequence[Section] = (),
 ) -> list[Section]:
     """Every table of a run; the targets come last, where a terminal shows them."""
     listed = []
@@ -38,6 +41,7 @@ def sections_of(
     listed.append(ladder_section("Beacon, all questions: one arm against both", beacon))
     if conversations is not None:
         listed += _conversation_sections(conversations)
+    listed += confidence
     measured = [each for each in (beacon, conversations) if each is not None]
     leaks = leak_lines(measured)
     listed.append(Section("Leaks", leaks or ["none"]))

@@ -46,8 +46,9 @@ class Fit:
     model: CalibrationModel
     errors: Errors
     area_under_curve: float
-    # Out-of-fold confidence of each sample.
+    # Of each sample, out of fold: its confidence, and whether that was enough.
     confidences: tuple[float, ...]
+    passed: tuple[bool, ...]
 
 
 def fit(samples: Sequence[Sample], targets: Targets) -> Fit:
@@ -75,6 +76,7 @@ def fit(samples: Sequence[Sample], targets: Targets) -> Fit:
         errors=count_errors(samples, passed),
         area_under_curve=_area(samples, confidences),
         confidences=tuple(confidences),
+        passed=tuple(passed),
     )
 
 
