@@ -1,4 +1,7 @@
-"""Where documents come from: a folder, a zip file, an S3 prefix. Each object is read when asked."""
+"""Where documents come from: a folder, a zip file, an S3 prefix, a manifest of such objects.
+
+Each object is read when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import boto3
 import botocore.exceptions
 
 from services.cli.connection import UsageError
-from services.ingest.manifest import MAX_OBJECT_BYTES, Manifest, ManifestObject
+from services.ingest.manifest import MAX_OBJECT_BYTES, Manifest, ManifestObject, parse
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst")
+_S3_ERRORS = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
+_ZIP_ERRORS = (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError)
 
 
 @dataclass(frozen=True)
 class Found:
     """The manifest of what was found, how to read an object again by its URI, and what was left
-    out, one sentence each."""
+    out, one sentence each. Reading raises UsageError."""
 
     manifest: Manifest
     read: Callable[[str], bytes]
@@ -30,7 +36,8 @@ class Found:
 
 
 def find_documents(where: str, collection: str) -> Found:
-    """Everything readable at a place. Raises UsageError that names it."""
+    """Everything readable at a place. Raises UsageError that names it, CallError for a manifest
+    that can not be built."""
     if where.startswith("s3://"):
         return _from_s3(where, collection)
     path = Path(where)
@@ -38,12 +45,13 @@ def find_documents(where: str, collection: str) -> Found:
         return _from_folder(path, collection)
     if path.is_file() and zipfile.is_zipfile(path):
         return _from_zip(path, collection)
-    raise UsageError(f"{where}: is no folder, no zip file and no s3:// address")
+    if path.is_file() and path.suffix == ".json":
+        return _from_manifest(path, collection)
+    raise UsageError(f"{where}: is no folder, no zip file, no .json manifest and no s3:// address.")
 
 
 def _from_folder(folder: Path, collection: str) -> Found:
     root = folder.resolve()
-    files: dict[str, Path] = {}
     left_out: list[str] = []
     objects = []
     for path in sorted(root.rglob("*")):
@@ -55,34 +63,29 @@ def _from_folder(folder: Path, collection: str) -> Found:
         elif reason := _unfit(name, path.stat().st_size):
             left_out.append(f"{name}: {reason}")
         else:
-            each = _object(
-                f"file://{path.as_posix()}".replace("?", "%3F").replace("#", "%23"),
-                name,
-                path.read_bytes(),
-                "",
-            )
-            files[each.uri] = path
-            objects.append(each)
-    return Found(
-        Manifest(collection, tuple(objects)), lambda uri: files[uri].read_bytes(), tuple(left_out)
-    )
+            uri = f"file://{_quoted(path.as_posix())}"
+            objects.append(_object(uri, name, _read_file(uri)))
+    return Found(Manifest(collection, tuple(objects)), _read_file, tuple(left_out))
 
 
 def _from_zip(path: Path, collection: str) -> Found:
-    archive = zipfile.ZipFile(path)
-    base = f"file://{path.resolve().as_posix()}!/".replace("?", "%3F").replace("#", "%23")
+    base = f"file://{_quoted(path.resolve().as_posix())}!/"
     names: dict[str, str] = {}
     left_out: list[str] = []
     objects = []
-    for entry in sorted(archive.infolist(), key=lambda e: e.filename):
-        if entry.is_dir() or PurePosixPath(entry.filename).name.startswith("."):
-            continue
-        if reason := _unfit(entry.filename, entry.file_size):
-            left_out.append(f"{entry.filename}: {reason}")
-            continue
-        uri = base + entry.filename.replace("?", "%3F").replace("#", "%23")
-        names[uri] = entry.filename
-        objects.append(_object(uri, entry.filename, archive.read(entry.filename), ""))
+    try:
+        archive = zipfile.ZipFile(path)
+        for entry in sorted(archive.infolist(), key=lambda e: e.filename):
+            if entry.is_dir() or PurePosixPath(entry.filename).name.startswith("."):
+                continue
+            if reason := _unfit(entry.filename, entry.file_size):
+                left_out.append(f"{entry.filename}: {reason}")
+                continue
+            uri = base + _quoted(entry.filename)
+            names[uri] = entry.filename
+            objects.append(_object(uri, entry.filename, archive.read(entry.filename)))
+    except _ZIP_ERRORS as error:
+        raise UsageError(f"{path}: can not be read ({error}).") from None
     return Found(
         Manifest(collection, tuple(objects)), lambda uri: archive.read(names[uri]), tuple(left_out)
     )
@@ -93,7 +96,6 @@ def _from_s3(where: str, collection: str) -> Found:
     client = boto3.client("s3")
     left_out: list[str] = []
     objects = []
-    keys: dict[str, tuple[str, str]] = {}
     try:
         for key, size in _keys(client, bucket, prefix):
             name = key.removeprefix(prefix).lstrip("/") or key
@@ -102,19 +104,46 @@ def _from_s3(where: str, collection: str) -> Found:
                 continue
             got = client.get_object(Bucket=bucket, Key=key)
             version = got.get("VersionId") or got["ETag"].strip('"')
-            uri = f"s3://{bucket}/{key}".replace("?", "%3F").replace("#", "%23")
-            each = _object(uri, name, got["Body"].read(), version)
-            keys[uri] = (bucket, key)
-            objects.append(each)
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
-        raise UsageError(f"{where}: can not be read ({error})") from None
+            uri = f"s3://{bucket}/{_quoted(key)}"
+            objects.append(_object(uri, name, got["Body"].read(), version))
+    except _S3_ERRORS as error:
+        raise UsageError(f"{where}: can not be read ({error}).") from None
+    return Found(
+        Manifest(collection, tuple(objects)), lambda uri: _read_s3(client, uri), tuple(left_out)
+    )
+
+
+def _from_manifest(path: Path, collection: str) -> Found:
+    """The objects that a manifest names; ingest checks that each still is what it says."""
+    manifest = parse(path.read_bytes())
+    if manifest.collection != collection:
+        raise UsageError(
+            f"{path}: is the manifest of collection {manifest.collection!r}, not {collection!r}."
+        )
+    needs_s3 = any(each.uri.startswith("s3://") for each in manifest.objects)
+    client = boto3.client("s3") if needs_s3 else None
 
     def read(uri: str) -> bytes:
-        at, key = keys[uri]
-        content: bytes = client.get_object(Bucket=at, Key=key)["Body"].read()
-        return content
+        return _read_s3(client, uri) if uri.startswith("s3://") else _read_file(uri)
 
-    return Found(Manifest(collection, tuple(objects)), read, tuple(left_out))
+    return Found(manifest, read, ())
+
+
+def _read_file(uri: str) -> bytes:
+    path = Path(unquote(uri.removeprefix("file://")))
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: can not be read ({error}).") from None
+
+
+def _read_s3(client: Any, uri: str) -> bytes:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    try:
+        content: bytes = client.get_object(Bucket=bucket, Key=unquote(key))["Body"].read()
+    except _S3_ERRORS as error:
+        raise UsageError(f"{uri}: can not be read ({error}).") from None
+    return content
 
 
 def _keys(client: Any, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
@@ -125,6 +154,8 @@ def _keys(client: Any, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
 
 
 def _unfit(name: str, size: int) -> str:
+    if not name.isprintable():
+        return "its name can not be shown"
     if not name.lower().endswith(SUFFIXES):
         return f"is no text document ({', '.join(SUFFIXES)})"
     if size > MAX_OBJECT_BYTES:
@@ -132,7 +163,12 @@ def _unfit(name: str, size: int) -> str:
     return ""
 
 
-def _object(uri: str, path: str, content: bytes, version: str) -> ManifestObject:
+def _quoted(path: str) -> str:
+    """A path as a URI holds it."""
+    return path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
+
+
+def _object(uri: str, path: str, content: bytes, version: str = "") -> ManifestObject:
     sha256 = hashlib.sha256(content).hexdigest()
     media_type = mimetypes.guess_type(path)[0] or "text/plain"
     return ManifestObject(uri, path, version or sha256, media_type, len(content), sha256)
