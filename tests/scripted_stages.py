@@ -78,6 +78,7 @@ class ScriptedRetrieve(retrieve_pb2_grpc.RetrieveServiceServicer):
     # What happens right before the n-th ReadMessages is answered, from 1.
     before_read: dict[int, Callable[[], None]] = field(default_factory=dict)
     reads: int = 0
+    neighbours: list[corpus_pb2.Hit] = field(default_factory=list)
 
     def readable(self, context: corpus_pb2.QueryContext) -> list[corpus_pb2.Message]:
         """What the context may read."""
@@ -112,6 +113,11 @@ class ScriptedRetrieve(retrieve_pb2_grpc.RetrieveServiceServicer):
         if request.explain:
             response.explanation.lexical_query = "scripted"
         return response
+
+    async def ExpandGraph(self, request: Any, context: Any) -> retrieve_pb2.ExpandGraphResponse:  # noqa: N802
+        """The neighbours of any document."""
+        result = retrieve_pb2.SearchResponse(hits=self.neighbours)
+        return retrieve_pb2.ExpandGraphResponse(result=result)
 
     async def ReadMessages(self, request: Any, context: Any) -> retrieve_pb2.ReadMessagesResponse:  # noqa: N802
         """Those of the ids that are readable now."""

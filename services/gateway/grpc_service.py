@@ -113,7 +113,7 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
             trust=clocks_of(request),
         )
         deadline = _deadline(budget.milliseconds / 1000 + REREAD_SECONDS)
-        async for event in reason(question, budget, self._stages, deadline):
+        async for event in reason(question, budget, self._stages, deadline, request.expand_graph):
             yield as_reason_response(event)
 
     async def GetStatus(  # noqa: N802

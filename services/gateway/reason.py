@@ -6,7 +6,7 @@ The evidence is read again at the end, and the text's citations must be among it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from recall.answer.v1 import answer_pb2
@@ -48,6 +48,7 @@ class _Run:
     deadline: Deadline
     began: float
     pin: corpus_pb2.Pin
+    expand_graph: bool
     calibration_id: str = ""
     reason: str = ""
 
@@ -61,7 +62,11 @@ class _Run:
 
 
 async def reason(
-    question: Question, budget: Budget, stages: Stages, deadline: Deadline
+    question: Question,
+    budget: Budget,
+    stages: Stages,
+    deadline: Deadline,
+    expand_graph: bool = False,
 ) -> AsyncGenerator[Event, None]:
     """Steps, then exactly one result. Raises CallError when retrieve fails: that is no result."""
     began = deadline.clock()
@@ -73,7 +78,7 @@ async def reason(
         )
         return
     pin = await _pin(question, stages, deadline)
-    run = _Run(question, Trail(question.text, budget), stages, deadline, began, pin)
+    run = _Run(question, Trail(question.text, budget), stages, deadline, began, pin, expand_graph)
     search_until = began + (run.ends_at - began) * SEARCH_PART
     try:
         while (lead := run.trail.next_lead()) is not None:
@@ -112,6 +117,8 @@ async def _step(run: _Run, lead: Lead) -> gateway_pb2.ReasonStep:
     if not lead.message_id:
         run.calibration_id, run.reason = found.calibration_id, found.reason
     hits = trusted(found.hits)
+    if run.expand_graph and hits:
+        hits += await _neighbours(run, request, hits)
     return gateway_pb2.ReasonStep(
         step=run.trail.steps,
         hop=lead.hop,
@@ -119,6 +126,17 @@ async def _step(run: _Run, lead: Lead) -> gateway_pb2.ReasonStep:
         ok_hits=len(hits),
         new_evidence=run.trail.follow(lead, hits),
     )
+
+
+async def _neighbours(
+    run: _Run, request: retrieve_pb2.SearchRequest, hits: Sequence[corpus_pb2.Hit]
+) -> list[corpus_pb2.Hit]:
+    """Trusted documents one authored relation away from trusted hits."""
+    uris = dict.fromkeys(hit.provenance.source_uri for hit in hits)
+    expansion = retrieve_pb2.ExpandGraphRequest(search=request, source_uris=uris)
+    seconds = run.deadline.share(SEARCH_SECONDS)
+    reply = await reach("retrieve", run.stages.retriever.ExpandGraph, expansion, seconds)
+    return trusted(reply.result.hits)
 
 
 async def _answered(run: _Run) -> gateway_pb2.ReasonResult:

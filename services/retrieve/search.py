@@ -16,6 +16,7 @@ from services.retrieve.arms import Query, Rankings, read_signals, run_arms
 from services.retrieve.context import NOTHING_READABLE
 from services.retrieve.filters import override
 from services.retrieve.fusion import Arm, Candidate, FusedMessage, reciprocal_rank_fusion
+from services.retrieve.graph import neighbours
 from services.retrieve.judging import Judgement, judge_hits
 from services.retrieve.lexical_query import distinct_words, lexical_query
 from services.retrieve.published_calibration import (
@@ -60,6 +61,8 @@ class Question:
     valid_at: datetime | None = None
     known_as_of: datetime | None = None
     with_signals: bool = False
+    # Documents whose neighbours are judged instead of what both arms found.
+    neighbours_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,9 @@ async def _read(
         )
         rankings = await run_arms(connection, generation, scope, query)
         best = _best(rankings, question.limit)
+        if question.neighbours_of:
+            seeds = question.neighbours_of
+            best = await neighbours(connection, generation, scope, query, seeds)
         ids = [message.message_id for message in best]
         stored = await load_messages(connection, scope.context, ids, generation.generation_id)
         known = await read_signals(connection, generation, scope, query, ids)

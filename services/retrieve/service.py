@@ -45,6 +45,15 @@ class RetrieveServicer(retrieve_pb2_grpc.RetrieveServiceServicer):
             found, explain=request.explain, with_signals=request.with_signals
         )
 
+    async def ExpandGraph(  # noqa: N802
+        self, request: retrieve_pb2.ExpandGraphRequest, context: Context
+    ) -> retrieve_pb2.ExpandGraphResponse:
+        """Neighbours of documents, judged."""
+        found = await search(wire.expansion(request), self._retrieval)
+        given = request.search
+        result = wire.search_response(found, explain=given.explain, with_signals=given.with_signals)
+        return retrieve_pb2.ExpandGraphResponse(result=result)
+
     async def ReadMessages(  # noqa: N802
         self, request: retrieve_pb2.ReadMessagesRequest, context: Context
     ) -> retrieve_pb2.ReadMessagesResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from recall.corpus.v1 import corpus_pb2
@@ -19,6 +20,7 @@ from services.retrieve.read_timeline import Page, PageRequest
 from services.retrieve.resolve_pin import Generation
 from services.retrieve.search import Found, FoundMessage, Question
 from services.retrieve.supersession import Verdict
+from services.runtime.errors import invalid
 
 _STRICT = {corpus_pb2.TRUST_MODE_STRICT: True, corpus_pb2.TRUST_MODE_RELAXED: False}
 _VERDICTS = {verdict: corpus_pb2.Verdict.Value(f"VERDICT_{verdict.name}") for verdict in Verdict}
@@ -40,6 +42,14 @@ def question(request: retrieve_pb2.SearchRequest) -> Question:
         known_as_of=_instant(request, "known_as_of"),
         with_signals=request.with_signals,
     )
+
+
+def expansion(request: retrieve_pb2.ExpandGraphRequest) -> Question:
+    """The question that neighbours are judged for. Raises CallError INVALID_ARGUMENT."""
+    if not request.source_uris:
+        raise invalid("source_uris", "must name documents to start from")
+    seeds = tuple(checked_text("source_uris", uri) for uri in dict.fromkeys(request.source_uris))
+    return replace(question(request.search), neighbours_of=seeds)
 
 
 def page_request(request: retrieve_pb2.ReadTimelineRequest) -> PageRequest:

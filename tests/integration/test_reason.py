@@ -209,6 +209,18 @@ async def test_the_budget_of_time_ends_it_with_what_was_spent(
     assert result.spent.milliseconds >= 1
 
 
+@pytest.mark.parametrize("expand_graph", [False, True])
+async def test_neighbours_are_evidence_only_when_asked_for_and_trusted(
+    stub: gateway_pb2_grpc.RecallServiceAsyncStub, script: Script, expand_graph: bool
+) -> None:
+    script.retrieve.search_reply = always(retrieve_pb2.SearchResponse(hits=[ok(OWNER)]))
+    script.retrieve.neighbours = [ok(LEAD), ok(NOISE, "LOW_CONFIDENCE")]
+    request = gateway_pb2.ReasonRequest(question=QUESTION, expand_graph=expand_graph)
+    events = [event async for event in stub.Reason(request)]
+    found = ids(each.message for each in events[-1].result.evidence)
+    assert found == ids([OWNER, LEAD] if expand_graph else [OWNER])
+
+
 async def test_an_outage_of_retrieve_is_an_error_and_no_outcome(
     stub: gateway_pb2_grpc.RecallServiceAsyncStub, script: Script
 ) -> None:
