@@ -11,7 +11,12 @@ from pathlib import Path
 import grpc
 
 from recall.gateway.v1 import admin_pb2_grpc, gateway_pb2_grpc
-from recall.ingest.v1 import generations_pb2_grpc, ingest_pb2_grpc, jobs_pb2_grpc
+from recall.ingest.v1 import (
+    generations_pb2_grpc,
+    ingest_pb2_grpc,
+    jobs_pb2_grpc,
+    slack_pb2_grpc,
+)
 from services.runtime.callers import FILE_NAME, Callers, CallersFileError
 from services.runtime.client import Peer
 from services.runtime.config import Settings, with_remembered_port_base
@@ -37,6 +42,7 @@ class Stack:
     generations: generations_pb2_grpc.GenerationServiceAsyncStub
     directory: ingest_pb2_grpc.DirectoryServiceAsyncStub
     jobs: jobs_pb2_grpc.JobServiceAsyncStub
+    settings: slack_pb2_grpc.SettingsServiceAsyncStub
 
 
 @asynccontextmanager
@@ -58,6 +64,7 @@ async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stac
             generations_pb2_grpc.GenerationServiceStub(ingest),
             ingest_pb2_grpc.DirectoryServiceStub(ingest),
             jobs_pb2_grpc.JobServiceStub(ingest),
+            slack_pb2_grpc.SettingsServiceStub(ingest),
         )
     finally:
         for peer in peers:

@@ -80,7 +80,7 @@ async def record_calibration(resources: Resources, asked: Asked) -> Listed:
         now = await read_measured_on(connection, asked.workspace_id, asked.generation_id)
         _require_same(before, now)
         if stored is not None and stored.generation_id == asked.generation_id:
-            calibration_id = await _replayed(connection, asked, certified, now)
+            calibration_id = await _replayed(connection, asked, certified, now, goal)
         else:
             calibration_id = await _made(connection, asked, text, certified, now)
         [listed] = await list_stored(connection, asked.workspace_id, "", calibration_id)
@@ -132,7 +132,7 @@ async def _made(
 
 
 async def _replayed(
-    connection: db.Connection, asked: Asked, certified: Certification, given: MeasuredOn
+    connection: db.Connection, asked: Asked, certified: Certification, given: MeasuredOn, goal: Goal
 ) -> str:
     """One more measurement of the calibration; it is voided when a bound is above its target."""
     key = {"workspace_id": asked.workspace_id, "calibration_id": asked.replayed}
@@ -140,9 +140,12 @@ async def _replayed(
     await _stored(connection, asked)
     await save_replay(connection, key, asked.cause or ASKED_FOR, certified.rates)
     if certified.is_certified:
-        await connection.execute(
-            STATEMENTS["replayed"], {**key, "corpus_chunks": given.corpus_chunks}
-        )
+        changed = {
+            "corpus_chunks": given.corpus_chunks,
+            "false_confirm_target": goal.false_confirm,
+            "false_abstain_target": goal.false_abstain,
+        }
+        await connection.execute(STATEMENTS["replayed"], {**key, **changed})
     else:
         reason = f"replayed ({asked.cause or ASKED_FOR}): {certified.reason}"
         await connection.execute(STATEMENTS["void"], {**key, "reason": reason})

@@ -13,6 +13,8 @@ from services.runtime.errors import invalid
 MAX_RETENTION_DAYS = 36_500
 MIN_INTERVAL_SECONDS, MAX_INTERVAL_SECONDS = 0.01, 3_600.0
 MAX_PAGE_SIZE = 999
+# A looser target would certify a coin; a tighter one needs 3,000 labels without an error.
+MIN_TARGET, MAX_TARGET = 0.001, 0.5
 
 _STATEMENTS = sql.load("services.ingest", "settings.sql")
 
@@ -25,6 +27,10 @@ class WorkspaceSettings:
     retention_days: int | None = None
     history_interval_seconds: float | None = None
     history_page_size: int | None = None
+    # "strict" or "relaxed"; in an update also "default".
+    trust: str | None = None
+    false_confirm_target: float | None = None
+    false_abstain_target: float | None = None
 
 
 async def get_settings(resources: Resources, workspace_id: str) -> WorkspaceSettings:
@@ -43,6 +49,10 @@ async def update_settings(
         await connection.execute(
             _STATEMENTS["update_settings"], {"workspace_id": workspace_id, **asdict(wanted)}
         )
+        if wanted.false_confirm_target is not None or wanted.false_abstain_target is not None:
+            await connection.execute(
+                _STATEMENTS["replay_after_targets"], {"workspace_id": workspace_id}
+            )
         return await _read(connection, workspace_id)
 
 
@@ -63,6 +73,8 @@ def _check(wanted: WorkspaceSettings) -> None:
         MAX_INTERVAL_SECONDS,
     )
     _check_range("history_page_size", wanted.history_page_size, 1, MAX_PAGE_SIZE)
+    _check_range("false_confirm_target", wanted.false_confirm_target, MIN_TARGET, MAX_TARGET)
+    _check_range("false_abstain_target", wanted.false_abstain_target, MIN_TARGET, MAX_TARGET)
 
 
 def _check_range(field: str, value: float | None, low: float, high: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recall.corpus.v1 import corpus_pb2
 from recall.ingest.v1 import ingest_pb2, slack_pb2
 from services.corpus import instant, timestamp
 from services.ingest.complete_install import Install
@@ -11,12 +12,19 @@ from services.ingest.purges import PurgeReport
 from services.ingest.record_event import Recorded, SlackDelivery
 from services.ingest.save_rotated_token import RotatedToken
 from services.ingest.settings import WorkspaceSettings
+from services.runtime.errors import invalid
 
 RECORDED = {
     Recorded.NEW: slack_pb2.RECORDED_NEW,
     Recorded.DUPLICATE: slack_pb2.RECORDED_DUPLICATE,
     Recorded.IGNORED: slack_pb2.RECORDED_IGNORED,
 }
+_TRUST_MODES = {
+    "default": corpus_pb2.TRUST_MODE_UNSPECIFIED,
+    "strict": corpus_pb2.TRUST_MODE_STRICT,
+    "relaxed": corpus_pb2.TRUST_MODE_RELAXED,
+}
+_TRUST_WORDS = {mode: word for word, mode in _TRUST_MODES.items()}
 
 
 def delivery(request: slack_pb2.RecordEventRequest) -> SlackDelivery:
@@ -89,10 +97,22 @@ def rotated(request: slack_pb2.SaveRotatedTokenRequest) -> RotatedToken:
 def settings(found: WorkspaceSettings) -> slack_pb2.Settings:
     """Settings for the wire; a default is absent."""
     given = {name: value for name, value in vars(found).items() if value is not None}
+    trust = given.pop("trust", None)
+    if trust is not None:
+        given["trust_mode"] = _TRUST_MODES[trust]
     return slack_pb2.Settings(**given)
+
+
+def _trust(mode: corpus_pb2.TrustMode.ValueType) -> str:
+    if mode not in _TRUST_WORDS:
+        raise invalid("settings.trust_mode", "must be strict, relaxed or unspecified (the default)")
+    return _TRUST_WORDS[mode]
 
 
 def wanted_settings(request: slack_pb2.UpdateSettingsRequest) -> WorkspaceSettings:
     """Settings to change; an absent one stays."""
     given = {field.name: value for field, value in request.settings.ListFields()}
+    mode = given.pop("trust_mode", None)
+    if mode is not None:
+        given["trust"] = _trust(mode)
     return WorkspaceSettings(**given)

@@ -417,6 +417,9 @@ async def test_a_setting_stays_unless_it_is_given_and_zero_is_the_default(app: A
         ({"history_interval_seconds": 0.001}, "settings.history_interval_seconds"),
         ({"history_interval_seconds": float("nan")}, "settings.history_interval_seconds"),
         ({"history_page_size": 1_000}, "settings.history_page_size"),
+        ({"false_confirm_target": 0.51}, "settings.false_confirm_target"),
+        ({"false_abstain_target": -0.1}, "settings.false_abstain_target"),
+        ({"trust_mode": 7}, "settings.trust_mode"),
     ],
 )
 async def test_a_setting_out_of_range_is_refused_and_named(

@@ -82,7 +82,9 @@ UPDATE calibrations
 SET
     replay_at = now() + interval '1 day',
     replay_cause = 'daily',
-    corpus_chunks = %(corpus_chunks)s
+    corpus_chunks = %(corpus_chunks)s,
+    false_confirm_target = %(false_confirm_target)s,
+    false_abstain_target = %(false_abstain_target)s
 WHERE workspace_id = %(workspace_id)s AND calibration_id = %(calibration_id)s
 
 -- name: void
@@ -117,7 +119,7 @@ WHERE workspace_id = %(workspace_id)s AND calibration_id = ANY (%(calibration_id
 ORDER BY measured_at
 
 -- name: due_replays
--- Due by time; and every live one, since its corpus may have changed by 5 %.
+-- Due by time, or since 5 % of the corpus changed. What is sealed changes only in its targets.
 SELECT
     c.calibration_id,
     c.generation_id,
@@ -129,7 +131,7 @@ INNER JOIN generations AS g
     ON g.workspace_id = c.workspace_id AND g.generation_id = c.generation_id
 WHERE c.workspace_id = %(workspace_id)s
     AND c.state = 'published'
-    AND g.kind = 'live'
+    AND (g.kind = 'live' OR c.replay_cause = 'targets')
     AND (
         c.replay_at <= now()
         OR abs(c.corpus_chunks - (
