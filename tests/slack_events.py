@@ -14,7 +14,13 @@ BOT = "B0RECALL"
 _numbers = itertools.count(1)
 
 
-def envelope(event: b.Record, event_id: str, team_id: str = b.TEAM) -> bytes:
+# 09:00 of the builders' day.
+EVENT_TIME = 1_772_442_000
+
+
+def envelope(
+    event: b.Record, event_id: str, team_id: str = b.TEAM, event_time: object = EVENT_TIME
+) -> bytes:
     """The body of a delivery."""
     return json.dumps(
         {
@@ -23,19 +29,21 @@ def envelope(event: b.Record, event_id: str, team_id: str = b.TEAM) -> bytes:
             "context_team_id": team_id,
             "api_app_id": "A0RECALL",
             "event_id": event_id,
-            "event_time": 1_772_442_000,
+            "event_time": event_time,
             "event": event,
         }
     ).encode()
 
 
 def delivery(
-    event: b.Record, event_id: str = "", team_id: str = b.TEAM
+    event: b.Record, event_id: str = "", team_id: str = b.TEAM, event_time: object = EVENT_TIME
 ) -> slack_pb2.RecordEventRequest:
     """A delivery of an event; without an id it is one that was never sent before."""
     event_id = event_id or f"Ev{next(_numbers):08}"
     return slack_pb2.RecordEventRequest(
-        team_id=team_id, event_id=event_id, envelope_json=envelope(event, event_id, team_id)
+        team_id=team_id,
+        event_id=event_id,
+        envelope_json=envelope(event, event_id, team_id, event_time),
     )
 
 

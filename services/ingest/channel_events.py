@@ -15,7 +15,7 @@ from services.ingest.markup import storable
 from services.ingest.membership import Membership, remove_member
 from services.ingest.purges import request_channel_purge
 from services.ingest.slack_event import channel_kind_of
-from services.runtime import sql
+from services.runtime import db, sql
 
 _STATEMENTS = sql.load("services.ingest", "events.sql")
 
@@ -36,7 +36,10 @@ async def on_channel_named(turn: Turn) -> None:
         if before
         else ChannelRow(entry.channel_id, entry.name, entry.kind, entry.is_archived, purpose)
     )
-    await save_channel(turn.connection, turn.workspace_id, named)
+    if before is None:
+        await save_channel(turn.connection, turn.workspace_id, named)
+    if await _is_newest_name(turn):
+        await save_channel(turn.connection, turn.workspace_id, named)
 
 
 async def on_channel_archive(turn: Turn) -> None:
@@ -69,8 +72,14 @@ async def on_channel_gone(turn: Turn) -> None:
         )
 
 
+async def _is_newest_name(turn: Turn) -> bool:
+    """Whether no newer event has named the channel; if so, this one has from now on."""
+    key = {"workspace_id": turn.workspace_id, "channel_id": turn.channel_id, "ts": turn.ts}
+    return await db.fetch_one(turn.connection, _STATEMENTS["take_name"], key) is not None
+
+
 async def _mark(turn: Turn, statement: str, **values: bool) -> None:
-    key = {"workspace_id": turn.workspace_id, "channel_id": turn.channel_id}
+    key = {"workspace_id": turn.workspace_id, "channel_id": turn.channel_id, "ts": turn.ts}
     await turn.connection.execute(_STATEMENTS[statement], {**key, **values})
 
 

@@ -17,11 +17,17 @@ from services.ingest.slack_event import (
     deleted_ts_of,
     ends_installation,
     event_of,
+    event_seconds_of,
     ids_only,
     needs_work,
 )
 from services.ingest.store import bury
-from services.ingest.teams import Installed, hold_installation, installed_for
+from services.ingest.teams import (
+    Installed,
+    hold_installation,
+    installed_for,
+    was_installed_after,
+)
 from services.runtime import db
 from services.runtime.callers import Caller, require_whole_workspace
 from services.runtime.errors import invalid
@@ -97,9 +103,26 @@ async def _record(
 async def _record_end(
     connection: db.Connection, installed: Installed, delivery: SlackDelivery
 ) -> Recorded:
-    """Purges go first in the queue. A repeated delivery finds no installation, or its purge."""
-    purge_id = f"event-{storable_id(delivery.event_id)}"
+    """Purges go first in the queue. A repeated delivery finds no installation, or its purge.
+
+    An end that Slack tells of after the app was installed anew is that of the former installation.
+    """
+    happened = event_seconds_of(delivery.envelope)
+    if happened and await was_installed_after(connection, installed.workspace_id, happened):
+        return await _ended_before(connection, installed, delivery)
+    purge_id = _purge_id(delivery)
     if await is_known(connection, installed.workspace_id, purge_id):
         return Recorded.DUPLICATE
     await request_workspace_purge(connection, installed.workspace_id, purge_id)
     return Recorded.NEW
+
+
+async def _ended_before(
+    connection: db.Connection, installed: Installed, delivery: SlackDelivery
+) -> Recorded:
+    known = await is_known(connection, installed.workspace_id, _purge_id(delivery))
+    return Recorded.DUPLICATE if known else Recorded.IGNORED
+
+
+def _purge_id(delivery: SlackDelivery) -> str:
+    return f"event-{storable_id(delivery.event_id)}"

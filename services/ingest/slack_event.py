@@ -53,6 +53,10 @@ _DIRECT_KINDS = (ChannelKind.DIRECT, ChannelKind.GROUP_DIRECT)
 _NOWHERE = Place("", "", "", Directory())
 
 
+# The end of the year 9999; PostgreSQL's instants go further.
+MOST_SECONDS = 253_402_300_799
+
+
 class EnvelopeError(ValueError):
     """The bytes are no envelope of an event; the message says what they are."""
 
@@ -67,6 +71,15 @@ def event_of(envelope: bytes) -> Json:
     if not isinstance(event, dict) or not string(event.get("type")):
         raise EnvelopeError("holds no event with a type")
     return event
+
+
+def event_seconds_of(envelope: bytes) -> int:
+    """The envelope's ``event_time``: the second in which it happened; 0 when it names none."""
+    decoded = decode_json(envelope)
+    told = decoded.get("event_time") if isinstance(decoded, dict) else None
+    if not isinstance(told, int) or isinstance(told, bool):
+        return 0
+    return told if 0 < told <= MOST_SECONDS else 0
 
 
 def type_of(event: Json) -> str:

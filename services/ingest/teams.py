@@ -31,6 +31,15 @@ async def installed_for(
     return Installed(*row) if row else None
 
 
+async def was_installed_after(
+    connection: db.Connection, workspace_id: str, event_seconds: int
+) -> bool:
+    """Whether the app was installed anew after the second in which something happened."""
+    key = {"workspace_id": workspace_id, "event_time": event_seconds}
+    row = await db.fetch_one(connection, _STATEMENTS["was_installed_after"], key)
+    return bool(row and row[0])
+
+
 async def hold_installation(connection: db.Connection, workspace_id: str) -> bool:
     """Whether the app is installed still; if so, it stays until this transaction ends."""
     key = {"workspace_id": workspace_id}

@@ -17,7 +17,7 @@ from services.ingest.resources import Resources
 from services.runtime.callers import FILE_NAME
 from tests import builders as b
 from tests.integration.ingest_fixtures import Ingest, Rows
-from tests.slack_events import BOT, BOT_USER, delivery
+from tests.slack_events import BOT, BOT_USER, EVENT_TIME, delivery
 
 HANDLERS = {"purge": handle_purge, "event": handle_event, "rendering": handle_rendering}
 
@@ -31,11 +31,15 @@ class App:
     rows: Rows
 
     async def tell(
-        self, event: b.Record, event_id: str = "", team_id: str = b.TEAM
+        self,
+        event: b.Record,
+        event_id: str = "",
+        team_id: str = b.TEAM,
+        event_time: object = EVENT_TIME,
     ) -> slack_pb2.Recorded.ValueType:
         """Deliver one event; what became of it."""
-        response = await self.ingest.ingest.RecordEvent(delivery(event, event_id, team_id))
-        return response.recorded
+        request = delivery(event, event_id, team_id, event_time)
+        return (await self.ingest.ingest.RecordEvent(request)).recorded
 
     async def happen(self, *events: b.Record) -> None:
         """Deliver events, one after the other, and do the work of each before the next."""
@@ -74,7 +78,7 @@ def install(rows: Rows, workspace_id: str, team_id: str) -> None:
     )
     rows.execute(
         "INSERT INTO installations (workspace_id, installation_id, team_id, bot_user_id, bot_id, "
-        "bot_token) VALUES (%s, 'i', %s, %s, %s, 'secret')",
+        "bot_token, installed_at) VALUES (%s, 'i', %s, %s, %s, 'secret', '2026-03-01')",
         workspace_id,
         team_id,
         BOT_USER,

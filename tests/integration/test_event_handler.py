@@ -302,6 +302,24 @@ async def test_a_rename_is_rendered_into_every_chunk(app: App, rows: Rows) -> No
     assert rows.found("ops") == []
 
 
+async def test_names_that_arrive_in_the_wrong_order_end_with_the_newest(
+    app: App, rows: Rows
+) -> None:
+    await app.happen(s.posted("hello"))
+    await app.happen(s.about_channel("channel_rename", described("newest"), at=920))
+    await app.happen(s.about_channel("channel_rename", described("older"), at=910))
+    await app.happen(s.about_channel("channel_created", described("first"), at=900))
+    assert rows.one("SELECT name FROM channels") == "newest"
+    await app.happen(s.about_channel("channel_rename", described("last"), at=930))
+    assert rows.one("SELECT name FROM channels") == "last"
+
+
+async def test_an_archiving_told_late_does_not_undo_the_unarchiving(app: App, rows: Rows) -> None:
+    await app.happen(s.posted("hello"), s.about_channel("channel_unarchive", user="U1", at=910))
+    await app.happen(s.about_channel("channel_archive", user="U1", at=905))
+    assert rows.one("SELECT is_archived FROM channels") is False
+
+
 async def test_a_private_channel_s_rename_keeps_it_private(app: App, rows: Rows) -> None:
     await app.happen(s.about_channel("group_rename", described("council", is_channel=False)))
     assert rows.all("SELECT name, kind FROM channels") == [("council", "private")]

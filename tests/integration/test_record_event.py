@@ -17,6 +17,10 @@ NEW = slack_pb2.RECORDED_NEW
 DUPLICATE = slack_pb2.RECORDED_DUPLICATE
 IGNORED = slack_pb2.RECORDED_IGNORED
 
+ENDS: list[b.Record] = [
+    {"type": "app_uninstalled"},
+    {"type": "tokens_revoked", "tokens": {"bot": [s.BOT_USER]}},
+]
 ROOT = b.slack_record("what was there", 0)
 BURIED = [(b.message_id(0),)]
 
@@ -161,11 +165,7 @@ async def test_a_nul_inside_an_event_is_recorded_and_taken_out_of_the_message(
     assert rows.one("SELECT text FROM messages") == "ab"
 
 
-@pytest.mark.parametrize(
-    "event",
-    [{"type": "app_uninstalled"}, {"type": "tokens_revoked", "tokens": {"bot": [s.BOT_USER]}}],
-    ids=["app_uninstalled", "tokens_revoked"],
-)
+@pytest.mark.parametrize("event", ENDS, ids=["app_uninstalled", "tokens_revoked"])
 async def test_the_end_of_an_installation_takes_its_token_and_asks_for_a_purge_at_once(
     app: App, rows: Rows, event: b.Record
 ) -> None:
@@ -188,3 +188,23 @@ async def test_a_late_retry_of_the_end_does_not_purge_a_new_installation(
     assert await app.tell({"type": "app_uninstalled"}, "EvEnd") == DUPLICATE
     assert rows.one("SELECT count(*) FROM installations") == 1
     assert rows.one("SELECT count(*) FROM jobs") == 0
+
+
+@pytest.mark.parametrize("event", ENDS, ids=["app_uninstalled", "tokens_revoked"])
+async def test_an_end_told_late_is_that_of_the_installation_before(
+    app: App, rows: Rows, event: b.Record
+) -> None:
+    await app.tell(s.posted("hello"), "Ev1")
+    rows.execute("UPDATE installations SET installed_at = to_timestamp(%s)", s.EVENT_TIME + 1.5)
+    assert await app.tell(event, "EvLate", event_time=s.EVENT_TIME) == IGNORED
+    assert rows.one("SELECT count(*) FROM installations") == 1
+    assert rows.one("SELECT count(*) FROM purge_reports") == 0
+    # One in the very second of the installation, and one that names none, are taken at their word.
+    assert await app.tell(event, "EvNow", event_time=s.EVENT_TIME + 1) == NEW
+    assert rows.one("SELECT count(*) FROM installations") == 0
+
+
+@pytest.mark.parametrize("event_time", [None, "soon", True, 1.5, -1, 10**30])
+async def test_an_end_without_a_time_purges(app: App, rows: Rows, event_time: object) -> None:
+    assert await app.tell(ENDS[0], "EvEnd", event_time=event_time) == NEW
+    assert rows.all("SELECT scope FROM purge_reports") == [("workspace",)]

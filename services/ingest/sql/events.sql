@@ -20,6 +20,15 @@ WHERE workspace_id = %(workspace_id)s
 LIMIT 1
 FOR KEY SHARE
 
+-- name: was_installed_after
+-- Whether an installation was made in a later second than the one that Slack names.
+SELECT
+    coalesce(
+        bool_or(date_trunc('second', installed_at) > to_timestamp(%(event_time)s::float8)), false
+    )
+FROM installations
+WHERE workspace_id = %(workspace_id)s
+
 -- name: read_bot
 SELECT bot_user_id, bot_id
 FROM installations
@@ -43,8 +52,21 @@ WHERE workspace_id = %(workspace_id)s AND channel_id = ANY (%(ids)s::text[])
 
 -- name: set_archived
 UPDATE channels
-SET is_archived = %(is_archived)s
-WHERE workspace_id = %(workspace_id)s AND channel_id = %(channel_id)s
+SET is_archived = %(is_archived)s, archived_ts = %(ts)s
+WHERE workspace_id = %(workspace_id)s
+    AND channel_id = %(channel_id)s
+    AND coalesce(nullif(archived_ts, '')::numeric, 0)
+        <= coalesce(nullif(%(ts)s, '')::numeric, 'infinity')
+
+-- name: take_name
+-- No row when a newer event has named the channel. One without a ts is taken for the newest.
+UPDATE channels
+SET named_ts = %(ts)s
+WHERE workspace_id = %(workspace_id)s
+    AND channel_id = %(channel_id)s
+    AND coalesce(nullif(named_ts, '')::numeric, 0)
+        <= coalesce(nullif(%(ts)s, '')::numeric, 'infinity')
+RETURNING channel_id
 
 -- name: set_shared
 UPDATE channels
