@@ -14,14 +14,15 @@ def exact_ts(value: object) -> str | None:
     """A Slack ts as text with six decimals; None when the value is not one.
 
     Text and whole numbers are taken; a float has lost digits already and is refused, and so is a
-    seventh decimal: cutting it could give two messages one key.
+    seventh decimal: cutting it could give two messages one key. Leading zeros go: with them one
+    message would have two keys.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
     parts = _TS.fullmatch(str(value).strip())
     if parts is None or int(parts[1]) > _LAST_SECOND:
         return None
-    return f"{parts[1]}.{parts[2] or '':0<6}"
+    return f"{int(parts[1])}.{parts[2] or '':0<6}"
 
 
 def instant_of(ts: str) -> datetime:
