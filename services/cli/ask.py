@@ -132,18 +132,32 @@ async def _search_as_json(
 async def _run_file(
     options: argparse.Namespace, answer: Callable[[Question], Awaitable[dict[str, Any]]]
 ) -> int:
-    """One JSON line a question, in the file's order. A question that fails does not end the run."""
-    status = OK
-    for question in list(read_questions(Path(options.questions), options)):
-        try:
-            line = await answer(question)
-        except grpc.aio.AioRpcError as raised:
-            error = from_rpc_error(raised)
-            line = {"error": {"reason": error.reason_name, "message": error.message}}
-            if error.code == grpc.StatusCode.UNAVAILABLE:
-                status = UNAVAILABLE
+    """One JSON line a question, in the file's order. A question that fails does not end the run;
+    how many did is said at the end, and the exit status is 1."""
+    questions = list(read_questions(Path(options.questions), options))
+    failed = 0
+    for question in questions:
+        line, is_answered = await _line(question, answer)
+        failed += not is_answered
         print(json.dumps({"id": question.question_id} | line, ensure_ascii=False), flush=True)
-    return status
+    if not failed:
+        return OK
+    noun = "question" if len(questions) == 1 else "questions"
+    print(f'{failed} of {len(questions)} {noun} failed: see "error".', file=sys.stderr)
+    return UNAVAILABLE
+
+
+async def _line(
+    question: Question, answer: Callable[[Question], Awaitable[dict[str, Any]]]
+) -> tuple[dict[str, Any], bool]:
+    """A question's JSON, and whether there was a reply at all."""
+    try:
+        return await answer(question), True
+    except grpc.aio.AioRpcError as raised:
+        error = from_rpc_error(raised)
+    except CallError as raised:
+        error = raised
+    return {"error": {"reason": error.reason_name, "message": error.message}}, False
 
 
 def _question(options: argparse.Namespace) -> Question:

@@ -26,6 +26,9 @@ CALLER = "operator"
 # Exit statuses; the first three are part of the command's contract.
 OK, UNAVAILABLE, BAD_USAGE, NOT_ANSWERED, SOURCES_ONLY = 0, 1, 2, 3, 4
 
+# What grpc says of a stream that broke while a request was being sent.
+BROKE_WHILE_SENDING = "Internal error from Core"
+
 
 class UsageError(Exception):
     """The command line can not be used; one line that names the argument and the remedy."""
@@ -69,6 +72,15 @@ async def connect(environ: Mapping[str, str] = os.environ) -> AsyncIterator[Stac
     finally:
         for peer in peers:
             await peer.close()
+
+
+def has_broken_off(error: CallError) -> bool:
+    """Whether a connection broke that stood before. A refusal of a stage says when to come back."""
+    if error.message == BROKE_WHILE_SENDING:
+        return True
+    is_refusal = error.retry_after_seconds is not None
+    away = error.code == grpc.StatusCode.UNAVAILABLE and not is_refusal
+    return away and not _nobody_listens(error.message)
 
 
 def operator_token(environ: Mapping[str, str] = os.environ) -> str:

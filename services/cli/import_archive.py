@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -19,9 +20,9 @@ from recall.ingest.v1 import ingest_pb2
 from services.cli import as_json, render
 from services.cli.archive import ArchiveError, read_archive
 from services.cli.archive_entries import readable_name
-from services.cli.connection import BAD_USAGE, OK, UNAVAILABLE, Stack
+from services.cli.connection import BAD_USAGE, OK, UNAVAILABLE, Stack, has_broken_off
 from services.cli.terminal import show
-from services.runtime.errors import unavailable
+from services.runtime.errors import CallError, from_rpc_error, unavailable
 
 POLL_SECONDS = 0.5
 # An embedding lane that has not moved for this long is reported instead of waited for.
@@ -60,15 +61,33 @@ async def _import(stack: Stack, path: Path, options: argparse.Namespace) -> inge
     with _progress("records") as progress:
         task = progress.add_task("importing", total=None)
         try:
-            async for event in stack.ingest.ImportMessages(requests()):
+            async for event in _events(stack, requests()):
                 if event.HasField("report"):
                     return event.report
                 progress.update(task, completed=event.progress.received)
         finally:
             if faults:
                 raise faults[0]
-    raise unavailable(
-        error_pb2.ERROR_REASON_STAGE_UNAVAILABLE, "The import ended without a report. Repeat it."
+    raise _interrupted()
+
+
+async def _events(
+    stack: Stack, requests: AsyncIterator[ingest_pb2.ImportMessagesRequest]
+) -> AsyncIterator[ingest_pb2.ImportMessagesResponse]:
+    try:
+        async for event in stack.ingest.ImportMessages(requests):
+            yield event
+    except grpc.aio.AioRpcError as error:
+        if not has_broken_off(from_rpc_error(error)):
+            raise
+        raise _interrupted() from None
+
+
+def _interrupted() -> CallError:
+    """Ingest ended in the middle of an import. What it committed stays."""
+    return unavailable(
+        error_pb2.ERROR_REASON_STAGE_UNAVAILABLE,
+        "The import was interrupted; repeat it: what is stored already is not stored twice.",
     )
 
 

@@ -7,9 +7,7 @@ import asyncio
 import json
 import sys
 
-import grpc
-
-from recall.ingest.v1 import ingest_pb2, jobs_pb2
+from recall.ingest.v1 import ingest_pb2
 from services.cli import as_json, render
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
 from services.cli.operate import STATUS_SECONDS
@@ -83,19 +81,6 @@ async def _finished(
         report = await stack.ingest.GetPurge(request, timeout=STATUS_SECONDS)
         if report.is_finished:
             return report
-        if await _is_dead(stack, workspace):
+        if report.is_given_up:
             return None
         await asyncio.sleep(POLL_SECONDS)
-
-
-async def _is_dead(stack: Stack, workspace: str) -> bool:
-    request = jobs_pb2.ListJobsRequest(
-        workspace_id=workspace, states=[jobs_pb2.JOB_STATE_DEAD], limit=500
-    )
-    try:
-        listed = await stack.jobs.ListJobs(request, timeout=STATUS_SECONDS)
-    except grpc.aio.AioRpcError as error:
-        if error.code() is grpc.StatusCode.NOT_FOUND:
-            return False  # the purge has just deleted the workspace
-        raise
-    return any(job.kind == "purge" for job in listed.jobs)

@@ -18,13 +18,15 @@ _STATEMENTS = sql.load("services.ingest", "purge.sql")
 
 @dataclass(frozen=True)
 class PurgeReport:
-    """What a purge deleted, by table. ``channel_id`` is empty for a whole workspace."""
+    """What a purge deleted, by table. ``channel_id`` is empty for a whole workspace;
+    ``is_given_up``: its job is dead."""
 
     scope: str
     channel_id: str
     deleted: Mapping[str, int]
     requested_at: datetime
     finished_at: datetime | None
+    is_given_up: bool = False
 
 
 def channel_scope(channel_id: str) -> str:

@@ -50,6 +50,7 @@ def purge_report(report: PurgeReport) -> ingest_pb2.GetPurgeResponse:
         deleted=dict(report.deleted),
         requested_at=timestamp(report.requested_at),
         finished_at=timestamp(report.finished_at),
+        is_given_up=report.is_given_up,
     )
 
 

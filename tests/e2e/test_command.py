@@ -84,6 +84,9 @@ def test_a_file_of_questions_is_answered_line_by_line(beacon: Running, tmp_path:
     asked = beacon.recall("ask", "--workspace", "beacon", "--questions", str(questions))
     outcomes = [line.get("outcome") for line in asked.lines]
     assert outcomes == ["answered", "abstained", "answered", None]
+    for result in (searched, asked):
+        assert result.status == 1
+        assert "1 of 4 questions failed" in result.errors
 
 
 def test_bad_usage_names_the_argument_and_ends_with_two(beacon: Running) -> None:

@@ -227,6 +227,34 @@ async def test_a_workspace_is_purged_and_its_report_outlives_it(recall: Recall, 
     assert rows.all("SELECT workspace_id FROM workspaces") == [("other",)]
 
 
+@pytest.mark.usefixtures("two_channels", "worker")
+async def test_a_purge_that_was_given_up_earlier_is_no_failure_of_this_one(
+    recall: Recall, rows: Rows
+) -> None:
+    rows.execute(
+        "INSERT INTO jobs (workspace_id, job_id, kind, dedup_key, state, finished_at) "
+        "VALUES ('W', 'j-old', 'purge', 'old', 'dead', now())"
+    )
+    result = await recall("purge", "--workspace", W, "--channel", "closed", "--yes")
+    assert result.status == 0, result
+    assert sorted(messages(rows)) == [(W, "one"), ("other", "three")]
+
+
+@pytest.mark.usefixtures("two_channels")
+async def test_a_purge_that_is_given_up_says_so(recall: Recall, rows: Rows) -> None:
+    rows.execute(
+        "INSERT INTO purge_reports (workspace_id, purge_id, scope, channel_id, hold_ts) "
+        "VALUES ('W', 'p1', 'workspace', '', '')"
+    )
+    rows.execute(
+        "INSERT INTO jobs (workspace_id, job_id, kind, dedup_key, state, finished_at) "
+        "VALUES ('W', 'j1', 'purge', 'p1', 'dead', now())"
+    )
+    result = await recall("purge", "--workspace", W, "--yes")
+    assert (result.status, result.output) == (1, "")
+    assert "The purge failed: `recall jobs` shows why and retries it." in result.errors
+
+
 @pytest.mark.parametrize(("typed", "is_purged"), [(W, True), ("y", False), ("", False)])
 @pytest.mark.usefixtures("two_channels", "worker")
 async def test_on_a_terminal_the_name_must_be_typed(

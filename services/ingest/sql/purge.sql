@@ -19,9 +19,17 @@ WHERE workspace_id = %(workspace_id)s
 RETURNING purge_id
 
 -- name: read_report
-SELECT scope, channel_id, deleted, requested_at, finished_at
-FROM purge_reports
-WHERE workspace_id = %(workspace_id)s AND purge_id = %(purge_id)s
+SELECT
+    r.scope, r.channel_id, r.deleted, r.requested_at, r.finished_at,
+    EXISTS (
+        SELECT FROM jobs AS j
+        WHERE j.workspace_id = r.workspace_id
+            AND j.kind = 'purge'
+            AND j.dedup_key = r.purge_id
+            AND j.state = 'dead'
+    )
+FROM purge_reports AS r
+WHERE r.workspace_id = %(workspace_id)s AND r.purge_id = %(purge_id)s
 
 -- name: open_workspace_purge
 SELECT purge_id
