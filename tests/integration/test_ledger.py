@@ -259,14 +259,15 @@ async def test_an_erased_document_supports_nothing(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("table", ["fact_events", "evidence_cards"])
-async def test_nothing_that_was_written_can_be_changed(
+async def test_nothing_that_was_written_is_changed_or_lost(
     ledger: Ledger, ingest_pool: db.Pool, table: str
 ) -> None:
     await ledger.declare("r1", "owners.md", OWNER)
     column = {"fact_events": "object", "evidence_cards": "source_sha256"}[table]
-    with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
-        async with db.writing(ingest_pool, WORKSPACE) as connection:
-            await connection.execute(f"UPDATE {table} SET {column} = 'x'".encode())
+    for change in (f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"):
+        with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+            async with db.writing(ingest_pool, WORKSPACE) as connection:
+                await connection.execute(change.encode())
 
 
 async def test_another_value_needs_an_authored_supersession(ledger: Ledger) -> None:

@@ -139,6 +139,30 @@ async def test_while_the_labels_do_not_certify_the_new_one_the_old_one_serves(
     assert (found["outcome"], found["generation_id"]) == ("answered", first["generation_id"])
 
 
+@pytest.fixture
+def production(resources: Resources) -> Resources:
+    return replace(resources, is_production=True)
+
+
+async def test_production_keeps_an_uncertified_generation_ready_and_says_why(
+    production: Resources,
+    upkeep: Upkeep,
+    retrieve_pool: db.Pool,
+    serve: Serve,
+    callers: Callers,
+    rows: Rows,
+    tmp_path: Path,
+) -> None:
+    lane = asyncio.create_task(fill(production, rows))
+    async with open_door(production, upkeep, retrieve_pool, serve, tmp_path / "home") as opened:
+        built = await ingest(opened, {"owners.md": OWNERS})
+    lane.cancel()
+    await asyncio.gather(lane, return_exceptions=True)
+    assert built["state"] == "ready"
+    assert "recall calibrate" in built["reason"]
+    assert rows.all("SELECT state FROM generations") == [("ready",)]
+
+
 async def test_a_declared_fact_is_found_recorded_and_listed(door: Door, rows: Rows) -> None:
     built = await ingest(door, {"owners.md": OWNERS, "lunch.md": LUNCH})
     asked = {"query": QUESTION, "workspace": "documents"}
