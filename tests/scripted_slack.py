@@ -21,7 +21,7 @@ from recall.ingest.v1 import (
     slack_pb2_grpc,
 )
 from services.corpus import timestamp
-from services.runtime.errors import CallError, not_found
+from services.runtime.errors import CallError, invalid, not_found
 from tests.scripted_stages import Script, ScriptedIngest
 
 STATES = slack_pb2.DeliveryState
@@ -66,6 +66,9 @@ class ScriptedSlackIngest(
     states: set[str] = field(default_factory=set)
     installs: list[slack_pb2.CompleteInstallRequest] = field(default_factory=list)
     backfills: list[str] = field(default_factory=list)
+    settings: slack_pb2.Settings = field(
+        default_factory=lambda: slack_pb2.Settings(retention_days=90)
+    )
     is_away: bool = False
     # Workers that wait for a job.
     waiting: int = 0
@@ -288,8 +291,15 @@ class ScriptedSlackIngest(
         return ingest_pb2.CorrectMessageResponse()
 
     async def GetSettings(self, request: Any, context: Any) -> slack_pb2.GetSettingsResponse:  # noqa: N802
-        """The product's defaults."""
-        return slack_pb2.GetSettingsResponse(settings=slack_pb2.Settings(retention_days=90))
+        """As kept."""
+        return slack_pb2.GetSettingsResponse(settings=self.settings)
+
+    async def UpdateSettings(self, request: Any, context: Any) -> slack_pb2.UpdateSettingsResponse:  # noqa: N802
+        """What is given is kept; one out of range is refused."""
+        if request.settings.history_page_size > 999:
+            raise invalid("settings.history_page_size", "must be between 1 and 999")
+        self.settings.MergeFrom(request.settings)
+        return slack_pb2.UpdateSettingsResponse(settings=self.settings)
 
     async def WatchMembership(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What a test puts into the watchers' queues."""

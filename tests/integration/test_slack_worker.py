@@ -12,11 +12,12 @@ import pytest
 from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.gateway.v1 import gateway_pb2, gateway_pb2_grpc
-from recall.ingest.v1 import ingest_pb2
+from recall.ingest.v1 import ingest_pb2, slack_pb2
 from services.gateway.grpc_service import SERVICE_NAME, RecallService
 from services.gateway.slack import commands
 from services.gateway.slack.blocks import escape
 from services.gateway.slack.run_command import TOO_LATE
+from services.gateway.slack.setting_words import HOW_TO_CHANGE
 from services.runtime.callers import Callers
 from services.runtime.errors import CallError
 from services.runtime.server import Servicers
@@ -119,6 +120,35 @@ async def test_the_first_hour_gets_answers_that_help(here: Harbour, text: str, p
     answer = await here.ask("Femi", text)
     assert part in texts(answer)
     assert buttons(answer) == []
+
+
+@pytest.mark.parametrize("role", ["is_admin", "is_owner"])
+async def test_an_admin_changes_settings_and_is_asked_of_slack_each_time(
+    here: Harbour, role: str
+) -> None:
+    ines = here.control.find_user("Ines")
+    setattr(ines, role, True)
+    changed = await here.ask("Ines", "settings retention 30 days")
+    assert "*Messages are kept for:* 30 days" in texts(changed)
+    assert here.ingest.settings.retention_days == 30
+    off = await here.ask("Ines", "settings bots off")
+    assert "*Messages of bots:* left out" in texts(off)
+    refused = await here.ask("Ines", "settings history-page-size 1000")
+    assert "must be between 1 and 999" in texts(refused)
+    unclear = await here.ask("Ines", "settings retention forever")
+    assert texts(unclear) == HOW_TO_CHANGE
+    setattr(ines, role, False)
+    await here.ask("Ines", "settings retention 10")
+    assert here.ingest.settings.retention_days == 30
+
+
+async def test_nobody_else_changes_settings(here: Harbour) -> None:
+    told = await here.ask("Femi", "settings retention 1")
+    assert "Only an admin or owner of this workspace can change settings." in texts(told)
+    assert here.ingest.settings == slack_pb2.Settings(retention_days=90)
+    shown = await here.ask("Femi", "settings")
+    assert "*Messages are kept for:* 90 days" in texts(shown)
+    assert HOW_TO_CHANGE in texts(shown)
 
 
 async def test_a_question_of_4000_characters_is_answered(here: Harbour) -> None:

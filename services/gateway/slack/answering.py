@@ -11,7 +11,7 @@ import grpc
 
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
-from recall.ingest.v1 import ingest_pb2, slack_pb2
+from recall.ingest.v1 import ingest_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import Filter, filter_to_proto
 from services.gateway.ask import ASK_SECONDS, SEARCH_SECONDS, Question, ask
@@ -30,6 +30,7 @@ from services.gateway.slack.replies import (
     told,
     with_notes,
 )
+from services.gateway.slack.workspace_settings import change_settings, show_settings
 from services.gateway.window import (
     WINDOW_SECONDS,
     Window,
@@ -59,9 +60,7 @@ async def answer(request: Request, desk: Desk) -> Reply:
     typed = commands.parse(request.text)
     if typed.verb is Verb.HELP:
         return told(commands.HELP)
-    if typed.verb is Verb.SETTINGS:
-        return await _settings(request, desk)
-    if not request.context.channel_ids:
+    if not request.context.channel_ids and typed.verb is not Verb.SETTINGS:
         return told(commands.NO_CHANNELS)
     try:
         return await _answers()[typed.verb](request, typed, desk)
@@ -83,6 +82,7 @@ def _answers() -> dict[Verb, Answering]:
         Verb.SUMMARY: _window,
         Verb.DECISIONS: _window,
         Verb.CORRECT: _correct,
+        Verb.SETTINGS: _settings,
     }
 
 
@@ -184,23 +184,10 @@ async def _correct(request: Request, typed: Typed, desk: Desk) -> Reply:
     return await correct(request.asker, request.context, older, newer, desk)
 
 
-async def _settings(request: Request, desk: Desk) -> Reply:
-    wanted = slack_pb2.GetSettingsRequest(workspace_id=request.context.workspace_id)
-    reply = await reach("ingest", desk.stages.settings.GetSettings, wanted, READ_SECONDS)
-    kept = reply.settings
-    channels = await readable_channels(request.context, desk)
-    names = ", ".join(f"#{escape(channel.name)}" for channel in channels) or "none yet"
-    retention = f"{kept.retention_days} days" if kept.HasField("retention_days") else "no limit"
-    bots = kept.index_bots if kept.HasField("index_bots") else True
-    coverage = await _coverage(request, (), desk)
-    lines = [
-        f"*Channels that you are in and I can read:* {names}",
-        f"*Messages are kept for:* {retention}",
-        f"*Messages of bots:* {'read' if bots else 'left out'}",
-        *(escape(note) for note in coverage),
-        "An admin can change these with the `recall` command where Recall runs.",
-    ]
-    return told("\n".join(lines))
+async def _settings(request: Request, typed: Typed, desk: Desk) -> Reply:
+    if typed.text:
+        return await change_settings(request.asker, typed.text, desk)
+    return await show_settings(request.context, await _coverage(request, (), desk), desk)
 
 
 async def _self_contained(request: Request, words: str, desk: Desk) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from services.corpus import Filter
+from services.gateway.slack.setting_words import names_a_setting
 from services.runtime.errors import CallError
 from services.typed_filters import take_filters
 
@@ -41,7 +42,7 @@ HELP = """*Recall answers from your team’s messages, only from those you can r
 • `/recall summary in:#ops after:2026-08-01` – a summary
 • `/recall decisions in:#ops` – what was decided, by whom
 • `/recall correct OLD-LINK NEWER-LINK` – a newer message replaces an older one
-• `/recall settings` – what is indexed here, and how fresh it is
+• `/recall settings` – what is indexed here, how fresh it is, and how an admin changes that
 Filters: `in:#channel from:@person after:2026-08-01 before:yesterday` (days are UTC).
 You can also mention me in a thread, write to me directly, or use “Summarise this thread” in a \
 message’s menu. Only you see my answers unless you share them."""
@@ -145,8 +146,10 @@ def parse(text: str) -> Typed:
 
 
 def _takes(verb: Verb, rest: str) -> bool:
-    if verb in (Verb.HELP, Verb.SETTINGS):
+    if verb is Verb.HELP:
         return False
+    if verb is Verb.SETTINGS:
+        return names_a_setting(rest)
     if verb is Verb.CORRECT:
         return "https://" in rest
     if verb in WINDOW_VERBS:

@@ -63,6 +63,8 @@ class User:
     deleted: bool = False
     is_restricted: bool = False
     is_ultra_restricted: bool = False
+    is_admin: bool = False
+    is_owner: bool = False
     updated: int = 0
 
 
