@@ -119,7 +119,7 @@ WHERE workspace_id = %(workspace_id)s AND calibration_id = ANY (%(calibration_id
 ORDER BY measured_at
 
 -- name: due_replays
--- Due by time, or since 5 % of the corpus changed. What is sealed changes only in its targets.
+-- Due by time, or since a twentieth of the corpus changed. What is sealed changes only in its targets.
 SELECT
     c.calibration_id,
     c.generation_id,
