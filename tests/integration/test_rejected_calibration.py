@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from typing import LiteralString
 
 import grpc
 import psycopg
@@ -95,3 +96,34 @@ async def test_where_trust_is_strict_the_rejection_is_the_reason(stub: Stub, see
     assert await refusal(stub.Search(strict)) == (precondition, "CALIBRATION_MISSING")
     record(seed, "rejected", HOPELESS)
     assert await refusal(stub.Search(strict)) == (precondition, "CALIBRATION_UNCERTIFIED")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE calibrations SET model = jsonb_set(model, '{threshold}', '0.1')",
+        "UPDATE calibrations SET pipeline_fingerprint = 'another'",
+        "UPDATE generations SET pipeline_fingerprint = 'another'",
+        "UPDATE calibrations SET state = 'voided', reason = 'too many errors'",
+    ],
+)
+async def test_what_is_not_true_any_more_is_stale_and_judges_nothing(
+    stub: Stub, seed: Seed, change: LiteralString
+) -> None:
+    record(seed, "published", HOPELESS)
+    strict = asked(QUESTIONS[0], trust_mode=corpus_pb2.TRUST_MODE_STRICT)
+    assert (await stub.Search(strict)).calibration_id == "c-published"
+    seed.connection.execute(change)
+    precondition = grpc.StatusCode.FAILED_PRECONDITION
+    assert await refusal(stub.Search(strict)) == (precondition, "CALIBRATION_STALE")
+    relaxed = await stub.Search(asked(QUESTIONS[0]))
+    assert relaxed.calibration_id == ""
+    assert {hit.verdict for hit in relaxed.hits} == {corpus_pb2.VERDICT_UNVERIFIED}
+
+
+async def test_the_calibration_of_another_generation_is_never_read(stub: Stub, seed: Seed) -> None:
+    record(seed, "published", HOPELESS)
+    seed.connection.execute("UPDATE calibrations SET generation_id = 'G2'")
+    strict = asked(QUESTIONS[0], trust_mode=corpus_pb2.TRUST_MODE_STRICT)
+    precondition = grpc.StatusCode.FAILED_PRECONDITION
+    assert await refusal(stub.Search(strict)) == (precondition, "CALIBRATION_MISSING")
