@@ -119,7 +119,7 @@ async def _made(
         "workspace_id": asked.workspace_id,
         "calibration_id": f"c-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
         "generation_id": asked.generation_id,
-        "rule": asked.rule,
+        "rule": certified.model.rule,
         "labels_sha256": labels_sha256,
     }
     await save_labels(connection, asked.workspace_id, labels_sha256, text)

@@ -199,6 +199,28 @@ async def test_a_newer_calibration_takes_the_place_of_the_one_before(
     assert states[described.calibration_id] == "superseded"
 
 
+async def test_a_rebuilt_generation_takes_the_threshold_over_by_replaying_its_labels(
+    stages: Stages, upkeep: Upkeep, resources: Resources
+) -> None:
+    made = await calibrated(stages, labels=labels(30), rule=pb.CALIBRATION_RULE_REFERENCE)
+    build = pb.BuildGenerationRequest(workspace_id="W", embedder="local")
+    rebuilt = (await stages.generations.BuildGeneration(build)).generation.generation_id
+    await upkeep.finished()
+    await fill_vectors(resources.pool, resources.embedders, "W", rebuilt)
+    read_back = pb.ValidateGenerationRequest(workspace_id="W", generation_id=rebuilt)
+    await stages.generations.ValidateGeneration(read_back)
+
+    carried = await calibrated(
+        stages, generation_id=rebuilt, replayed_calibration_id=made.calibration_id
+    )
+    assert (carried.state, carried.generation_id) == ("published", rebuilt)
+    assert (carried.rule, carried.threshold) == (made.rule, made.threshold)
+    assert [each.cause for each in carried.replays] == ["rebuilt"]
+    assert (carried.replays[0].answerable, carried.replays[0].unanswerable) == (30, 30)
+    assert {each.state for each in await listed(stages)} == {"published"}
+    assert (await search(stages)).calibration_id == made.calibration_id
+
+
 def judge(rows: Rows, judged: Sequence[pb.Label]) -> None:
     """Judgements of answers, as ingest keeps them."""
     for number, label in enumerate(judged):
