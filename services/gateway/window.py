@@ -5,7 +5,7 @@ Messages are read in time order and are not reranked.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -16,26 +16,24 @@ from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
 from services.gateway.checking import (
     ANSWER_UNAVAILABLE,
-    UNUSABLE_REPLY,
     WINDOW_TRUNCATED,
     Checked,
     abstained,
     check,
-    is_usable,
     unwritten,
 )
 from services.gateway.clients import Stages, reach
 from services.gateway.deadline import Deadline, Stopwatch
 from services.gateway.reread import still_unchanged, suppressed_if_changed
-from services.runtime.errors import CallError
+from services.gateway.window_parts import Messages, Part, Write, Written, write_parts
 
 WINDOW_SECONDS = 180.0
 READ_SECONDS = 15.0
-WRITE_SECONDS = 120.0
-# The newest messages are kept. 2,000 messages of a busy team are about a week.
-MOST_MESSAGES = 2_000
-# What the answer stage is sent at once.
-MOST_BYTES = 16 * 1024 * 1024
+# What the answer stage is sent at once. 2,000 messages of a busy team are about a week.
+PART_MESSAGES = 2_000
+PART_BYTES = 16 * 1024 * 1024
+# The newest parts are kept.
+MOST_PARTS = 25
 PAGE_SIZE = 500
 CATCH_UP_DAYS = 7
 
@@ -50,30 +48,6 @@ class Window:
     context: corpus_pb2.QueryContext
     narrowing: corpus_pb2.Filter
     thread_of: str = ""
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """Messages oldest first; ``truncated`` when older ones of the window were left out.
-
-    ``scope`` describes the window in words; ``reason`` says why there are no messages.
-    """
-
-    messages: tuple[corpus_pb2.Message, ...]
-    truncated: bool
-    scope: str
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What the writer made of a window."""
-
-    text: answer_pb2.WrittenText
-    decisions: tuple[answer_pb2.Decision, ...] = ()
-
-
-Write = Callable[[list[corpus_pb2.Message], str, float], Awaitable[Written]]
 
 
 async def catch_up(window: Window, stages: Stages, deadline: Deadline) -> gateway_pb2.WindowText:
@@ -119,20 +93,30 @@ async def write_about(
 ) -> tuple[gateway_pb2.WindowText, tuple[answer_pb2.Decision, ...]]:
     """Read, write, check. Raises CallError when retrieve fails; a failed writer is SOURCES_ONLY."""
     stopwatch = Stopwatch(deadline.clock)
-    timeline = await read_timeline(window, stages, deadline)
-    stopwatch.lap("read")
-    if not timeline.messages:
-        nothing = abstained(timeline.reason or f"There are no messages in {timeline.scope}.")
-        return _text(nothing, timeline, stopwatch), ()
-    written = await _written(write, timeline, deadline)
+    scope = "this thread" if window.thread_of else scope_of(window.narrowing)
+    reading = Reading(window, stages, deadline)
+    whole = await write_parts(reading.parts(), write, scope, deadline)
     stopwatch.lap("answer")
-    if isinstance(written, str):
-        kept = await still_unchanged(timeline.messages, window.context, stages, deadline)
-        return _sources_only(written, timeline, kept, stopwatch), ()
-    checked = check(written.text, timeline.messages)
-    checked = await suppressed_if_changed(checked, window.context, stages, deadline)
+    shown = gateway_pb2.WindowText(
+        messages_read=whole.messages_read,
+        scope=scope,
+        degraded=[WINDOW_TRUNCATED] if reading.is_truncated else [],
+    )
+    decisions: tuple[answer_pb2.Decision, ...] = ()
+    if whole.written is None:
+        checked = abstained(whole.reason or f"There are no messages in {scope}.")
+    elif isinstance(whole.written, str):
+        checked = unwritten(whole.written)
+        kept = await still_unchanged(whole.newest, window.context, stages, deadline)
+        shown.degraded.append(ANSWER_UNAVAILABLE)
+        shown.unverified_sources.extend(m for m in whole.newest if m.message_id in kept)
+    else:
+        checked = check(whole.written.text, whole.cited)
+        checked = await suppressed_if_changed(checked, window.context, stages, deadline)
+        decisions = decisions_of(checked, whole.written.decisions)
     stopwatch.lap("check")
-    return _text(checked, timeline, stopwatch), decisions_of(checked, written.decisions)
+    shown.MergeFrom(_text(checked, stopwatch))
+    return shown, decisions
 
 
 async def last_days(window: Window, stages: Stages, deadline: Deadline) -> Window:
@@ -153,31 +137,63 @@ async def last_days(window: Window, stages: Stages, deadline: Deadline) -> Windo
     return Window(window.context, recent)
 
 
-async def read_timeline(window: Window, stages: Stages, deadline: Deadline) -> Timeline:
-    """The window's newest messages, oldest first."""
-    if window.thread_of:
-        return await _read_thread(window, stages, deadline)
-    newest_first: list[corpus_pb2.Message] = []
-    token, reason = "", ""
-    while len(newest_first) < MOST_MESSAGES and _bytes(newest_first) < MOST_BYTES:
-        page = await _page(window, token, PAGE_SIZE, stages, deadline)
-        newest_first += page.messages
-        token, reason = page.next_page_token, page.reason
-        if not token:
-            break
-    kept = newest_first[:MOST_MESSAGES]
-    return Timeline(tuple(reversed(kept)), bool(token), scope_of(window.narrowing), reason)
+@dataclass(frozen=True)
+class Limits:
+    """Messages of one part, and parts of a window."""
+
+    messages: int = PART_MESSAGES
+    parts: int = MOST_PARTS
+
+
+class Reading:
+    """Reads a window part by part, the newest first.
+
+    ``is_truncated`` once it is read: older messages were left out.
+    """
+
+    def __init__(
+        self, window: Window, stages: Stages, deadline: Deadline, limits: Limits | None = None
+    ) -> None:
+        self._window = window
+        self._stages = stages
+        self._deadline = deadline
+        self._limits = limits or Limits()
+        self.is_truncated = False
+
+    async def parts(self) -> AsyncGenerator[Part]:
+        """The parts; one without messages when there are none. Raises CallError."""
+        if self._window.thread_of:
+            yield Part(await _read_thread(self._window, self._stages, self._deadline))
+            return
+        token = ""
+        for _ in range(self._limits.parts):
+            part, token = await self._part(token)
+            yield part
+            if not token:
+                return
+        self.is_truncated = True
+
+    async def _part(self, token: str) -> tuple[Part, str]:
+        newest_first: list[corpus_pb2.Message] = []
+        while True:
+            size = min(PAGE_SIZE, self._limits.messages)
+            page = await _page(self._window, token, size, self._stages, self._deadline)
+            newest_first += page.messages
+            token = page.next_page_token
+            full = len(newest_first) >= self._limits.messages or _bytes(newest_first) >= PART_BYTES
+            if full or not token:
+                return Part(tuple(reversed(newest_first)), page.reason), token
 
 
 def _bytes(messages: Iterable[corpus_pb2.Message]) -> int:
     return sum(message.ByteSize() for message in messages)
 
 
-async def _read_thread(window: Window, stages: Stages, deadline: Deadline) -> Timeline:
+async def _read_thread(window: Window, stages: Stages, deadline: Deadline) -> Messages:
     request = retrieve_pb2.ReadThreadRequest(context=window.context, message_id=window.thread_of)
     seconds = deadline.share(READ_SECONDS)
     thread = await reach("retrieve", stages.retriever.ReadThread, request, seconds)
-    return Timeline(tuple(thread.messages), truncated=False, scope="this thread")
+    return tuple(thread.messages)
 
 
 def scope_of(narrowing: corpus_pb2.Filter) -> str:
@@ -215,35 +231,14 @@ async def _page(
     return await reach("retrieve", stages.retriever.ReadTimeline, request, seconds)
 
 
-async def _written(write: Write, timeline: Timeline, deadline: Deadline) -> Written | str:
-    seconds = deadline.share(WRITE_SECONDS)
-    try:
-        written = await write(list(timeline.messages), timeline.scope, seconds)
-    except CallError as error:
-        return error.message
-    return written if is_usable(written.text) else UNUSABLE_REPLY
-
-
-def _text(checked: Checked, timeline: Timeline, stopwatch: Stopwatch) -> gateway_pb2.WindowText:
+def _text(checked: Checked, stopwatch: Stopwatch) -> gateway_pb2.WindowText:
     return gateway_pb2.WindowText(
         outcome=checked.outcome,
         text=checked.text,
         reason=checked.reason,
         citations=checked.citations,
-        messages_read=len(timeline.messages),
-        scope=timeline.scope,
-        degraded=[WINDOW_TRUNCATED] if timeline.truncated else [],
         timings_ms=stopwatch.milliseconds(),
     )
-
-
-def _sources_only(
-    reason: str, timeline: Timeline, kept: set[str], stopwatch: Stopwatch
-) -> gateway_pb2.WindowText:
-    text = _text(unwritten(reason), timeline, stopwatch)
-    text.degraded.append(ANSWER_UNAVAILABLE)
-    text.unverified_sources.extend(m for m in timeline.messages if m.message_id in kept)
-    return text
 
 
 def _day(moment: datetime) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from typing import Any
 
 import grpc
 import pytest
@@ -16,7 +17,9 @@ from services.gateway.checking import UNVERIFIED_TEXT
 from services.gateway.clients import Stages
 from services.gateway.deadline import Deadline, deadline_in
 from services.gateway.window import (
-    MOST_MESSAGES,
+    PART_MESSAGES,
+    Limits,
+    Reading,
     Window,
     catch_up,
     list_decisions,
@@ -97,29 +100,108 @@ async def test_a_summary_reads_everything_in_time_order(callers: Callers) -> Non
     assert "rerank" not in text.timings_ms
 
 
-async def test_a_long_window_keeps_its_newest_messages_and_says_so(callers: Callers) -> None:
-    messages = [message(number, f"Line {number}.") for number in range(MOST_MESSAGES + 30)]
+def quoting(text: str) -> Reply:
+    """Cites the first message whose text holds a word, or abstains."""
+
+    async def write(request: Any) -> answer_pb2.WrittenText:
+        found = [m for m in request.messages if text in m.text]
+        if not found:
+            return answer_pb2.WrittenText(outcome=corpus_pb2.OUTCOME_ABSTAINED, reason="Nothing.")
+        return answer_pb2.WrittenText(
+            outcome=corpus_pb2.OUTCOME_ANSWERED,
+            text="\n".join(f"{m.text} [{m.message_id}]" for m in found),
+            cited_message_ids=[m.message_id for m in found],
+        )
+
+    return write
+
+
+async def test_a_window_longer_than_one_request_is_written_whole_from_its_parts(
+    callers: Callers,
+) -> None:
+    messages = [message(number, f"Line {number}.") for number in range(2 * PART_MESSAGES + 30)]
+    told = [messages[5], messages[1_000], messages[-1]]
+    for number, one in enumerate(told):
+        one.text = f"Milestone {number}."
+    script = script_of(*messages)
+    script.answer.reply = quoting("Milestone")
+    async with served(script, callers) as stages:
+        text = await summarise(window(), stages, soon())
+    newest, middle, oldest, again = (list(r.messages) for r in script.answer.requests)
+    assert newest == messages[-PART_MESSAGES:]
+    assert [*oldest, *middle, *newest] == messages
+    assert again == told
+    assert (text.outcome, text.messages_read) == (corpus_pb2.OUTCOME_ANSWERED, len(messages))
+    assert list(text.citations) == told
+    assert list(text.degraded) == []
+
+
+async def test_a_part_without_anything_to_tell_hides_nothing(callers: Callers) -> None:
+    messages = [message(number, f"Line {number}.") for number in range(PART_MESSAGES + 30)]
+    messages[-1].text = "Milestone."
+    script = script_of(*messages)
+    script.answer.reply = quoting("Milestone")
+    async with served(script, callers) as stages:
+        text = await summarise(window(), stages, soon())
+    assert (text.outcome, list(text.citations)) == (corpus_pb2.OUTCOME_ANSWERED, [messages[-1]])
+
+
+async def test_nothing_to_tell_in_any_part_is_a_result(callers: Callers) -> None:
+    messages = [message(number, f"Line {number}.") for number in range(PART_MESSAGES + 30)]
+    script = script_of(*messages)
+    script.answer.reply = quoting("Milestone")
+    async with served(script, callers) as stages:
+        text, decisions = await list_decisions(window(), stages, soon())
+    assert (text.outcome, text.reason, decisions) == (
+        corpus_pb2.OUTCOME_ABSTAINED,
+        "Nothing.",
+        (),
+    )
+
+
+async def test_a_part_that_does_not_hold_leaves_no_text(callers: Callers) -> None:
+    messages = [message(number, f"Line {number}.") for number in range(PART_MESSAGES + 30)]
+    script = script_of(*messages)
+
+    async def invent_in_the_older_part(request: Any) -> answer_pb2.WrittenText:
+        is_newest = len(request.messages) == PART_MESSAGES
+        cited = request.messages[0].message_id if is_newest else SECRET.message_id
+        return answer_pb2.WrittenText(
+            outcome=corpus_pb2.OUTCOME_ANSWERED, text="Told.", cited_message_ids=[cited]
+        )
+
+    script.answer.reply = invent_in_the_older_part
+    async with served(script, callers) as stages:
+        text = await summarise(window(), stages, soon())
+    assert (text.outcome, text.text) == (corpus_pb2.OUTCOME_UNVERIFIED, UNVERIFIED_TEXT)
+
+
+async def test_a_window_of_long_messages_is_split_by_what_one_request_carries(
+    callers: Callers,
+) -> None:
+    messages = [message(number, "Long line. " * 4_000) for number in range(1_100)]
     script = script_of(*messages)
     async with served(script, callers) as stages:
         text = await summarise(window(), stages, soon())
-    read = script.answer.requests[0].messages
-    assert (len(read), read[0], read[-1]) == (MOST_MESSAGES, messages[30], messages[-1])
-    assert list(text.degraded) == ["window_truncated"]
+    assert (text.messages_read, list(text.degraded)) == (len(messages), [])
+    assert len(script.answer.requests) > 2
 
 
-async def test_a_window_of_long_messages_keeps_what_one_request_carries(callers: Callers) -> None:
-    messages = [message(number, "Long line. " * 4_000) for number in range(1_500)]
-    async with served(script_of(*messages), callers) as stages:
+async def test_a_window_of_exactly_the_limit_is_one_part(callers: Callers) -> None:
+    messages = [message(number, f"Line {number}.") for number in range(PART_MESSAGES)]
+    script = script_of(*messages)
+    async with served(script, callers) as stages:
         text = await summarise(window(), stages, soon())
-    assert 0 < text.messages_read < len(messages)
-    assert list(text.degraded) == ["window_truncated"]
+    assert (text.messages_read, list(text.degraded)) == (PART_MESSAGES, [])
+    assert len(script.answer.requests) == 1
 
 
-async def test_a_window_of_exactly_the_limit_is_not_called_truncated(callers: Callers) -> None:
-    messages = [message(number, f"Line {number}.") for number in range(MOST_MESSAGES)]
-    async with served(script_of(*messages), callers) as stages:
-        text = await summarise(window(), stages, soon())
-    assert (text.messages_read, list(text.degraded)) == (MOST_MESSAGES, [])
+async def test_beyond_the_most_parts_the_newest_are_kept_and_it_is_said(callers: Callers) -> None:
+    async with served(script_of(OLD, EARLY, LATE), callers) as stages:
+        reading = Reading(window(), stages, soon(), Limits(messages=2, parts=1))
+        parts = [list(part.messages) async for part in reading.parts()]
+    assert parts == [[EARLY, LATE]]
+    assert reading.is_truncated
 
 
 @pytest.mark.parametrize(
