@@ -114,6 +114,22 @@ def test_windows_are_read_in_time_order_and_cited(beacon: Running) -> None:
             assert all(f"[{message_id}]" in result.json["text"] for message_id in cited)
 
 
+def test_a_workspace_that_is_set_strict_refuses_what_nothing_certifies(beacon: Running) -> None:
+    strict = beacon.recall("settings", "--workspace", "beacon", "--trust", "strict", "--json")
+    assert strict.json["trust"] == "strict"
+    try:
+        refused = beacon.recall("ask", QUESTION, "--workspace", "beacon", "--json")
+        relaxed = beacon.recall(
+            "ask", QUESTION, "--workspace", "beacon", "--trust", "relaxed", "--json"
+        )
+    finally:
+        beacon.recall("settings", "--workspace", "beacon", "--trust", "default")
+    assert (refused.status, refused.json["outcome"]) == (3, "refused")
+    assert (relaxed.status, relaxed.json["outcome"]) == (0, "answered")
+    asked = beacon.recall("ask", QUESTION, "--workspace", "beacon", "--json")
+    assert asked.json["outcome"] == "answered"
+
+
 def test_status_shows_every_stage_and_the_workspace(beacon: Running) -> None:
     result = beacon.recall("status", "--json")
     assert result.status == 0, result.errors
