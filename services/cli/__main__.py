@@ -126,6 +126,7 @@ def _add_import(commands: Commands) -> None:
 def _add_question(commands: Commands, name: str, text: str, run: Run) -> argparse.ArgumentParser:
     command = _add_window(commands.add_parser(name, help=text))
     command.add_argument("question", nargs="*", help="the question; in: from: after: before: work")
+    command.add_argument("--collection", help="ask documents of this name")
     command.add_argument("--explain", action="store_true", help="show how it was found")
     command.add_argument(
         "--questions", metavar="FILE.jsonl", help="answer every line of a file, as JSON lines"

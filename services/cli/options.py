@@ -13,6 +13,7 @@ from typing import Any
 from recall.corpus.v1 import corpus_pb2
 from recall.gateway.v1 import gateway_pb2
 from services.cli.connection import UsageError
+from services.cli.documents import DEFAULT_WORKSPACE
 from services.corpus import Filter, filter_to_proto, timestamp
 
 _NUMBERS_END = 2**31
@@ -29,8 +30,8 @@ class Question:
 
 
 def reader_of(options: argparse.Namespace) -> gateway_pb2.Reader:
-    """Who reads, from ``--workspace`` and ``--reader-channels``."""
-    return _reader(options.workspace, _split(options.reader_channels))
+    """Who reads, from ``--workspace``, ``--reader-channels`` and ``--collection``."""
+    return _reader(_workspace(options), _channels(options))
 
 
 def filter_of(options: argparse.Namespace) -> corpus_pb2.Filter:
@@ -104,11 +105,11 @@ def _question(where: str, line: str, options: argparse.Namespace) -> Question:
     for name, value in fields.items():
         check_text(f"{where}: {name!r}", value)
     own = argparse.Namespace(**(vars(options) | _overrides(where, fields)))
-    channels = fields.get("reader_channels", _split(options.reader_channels))
+    channels = fields.get("reader_channels", _channels(options))
     return Question(
         question_id=str(fields.get("id", "")),
         text=fields["question"],
-        reader=_reader(own.workspace, channels),
+        reader=_reader(_workspace(own), channels),
         narrowing=filter_of(own),
     )
 
@@ -133,6 +134,19 @@ def _reader(workspace: str | None, channels: Sequence[str] | None) -> gateway_pb
         channel_ids=channels or (),
         no_channels=channels is not None and not channels,
     )
+
+
+def _workspace(options: argparse.Namespace) -> str | None:
+    """The named one; that of documents for a collection without one."""
+    named: str | None = options.workspace
+    collection = getattr(options, "collection", None)
+    return named or (DEFAULT_WORKSPACE if collection else None)
+
+
+def _channels(options: argparse.Namespace) -> list[str] | None:
+    """What the asker may read; a collection is all of it."""
+    collection = getattr(options, "collection", None)
+    return [collection] if collection else _split(options.reader_channels)
 
 
 def _split(channels: str | None) -> list[str] | None:

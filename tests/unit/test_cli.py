@@ -55,6 +55,14 @@ def test_reader_channels_are_split_at_commas() -> None:
     assert (list(reader.channel_ids), reader.workspace_id) == (["C1", "C2"], "w")
 
 
+@pytest.mark.parametrize(("more", "workspace"), [((), "documents"), (("--workspace", "w"), "w")])
+def test_a_collection_is_all_that_is_read_in_the_documents_workspace_unless_another_is_named(
+    more: tuple[str, ...], workspace: str
+) -> None:
+    reader = reader_of(options("search", "q", "--collection", "notes", *more))
+    assert (list(reader.channel_ids), reader.workspace_id) == (["notes"], workspace)
+
+
 @pytest.mark.parametrize(
     ("value", "instant"),
     [
