@@ -70,6 +70,7 @@ class ScriptedSlackIngest(
         default_factory=lambda: slack_pb2.Settings(retention_days=90)
     )
     is_away: bool = False
+    is_unlisted: bool = False
     # Workers that wait for a job.
     waiting: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -80,6 +81,12 @@ class ScriptedSlackIngest(
 
     async def ListWorkspaces(self, request: Any, context: Any) -> ingest_pb2.ListWorkspacesResponse:  # noqa: N802
         """By id, as Slack's."""
+        if self.is_unlisted:
+            raise CallError(
+                grpc.StatusCode.UNAVAILABLE,
+                error_pb2.ERROR_REASON_DATABASE_UNAVAILABLE,
+                "The database is away.",
+            )
         teams = {workspace: team for team, workspace in self.teams.items()}
         return ingest_pb2.ListWorkspacesResponse(
             workspaces=[

@@ -23,6 +23,7 @@ from services.gateway.mcp.door import serving_mcp
 from services.gateway.mcp.tools import Tools
 from services.gateway.replay_calibrations import replaying
 from services.gateway.slack.edge import Door, slack_routes
+from services.gateway.slack.gap import filling_the_gap
 from services.gateway.slack.oauth import Installer, oauth_routes
 from services.gateway.slack.socket_mode import socket_mode
 from services.runtime.callers import FILE_NAME, Callers
@@ -54,6 +55,8 @@ def main() -> None:
             demo = demo_of(config, stages, directory)
             app = create_app(demo, (*doors_of(config.slack, stages), agents))
             await stack.enter_async_context(serving_http(app, config.http, config.trusted_proxies))
+            if config.slack.signing_secret or config.slack.app_token:
+                await stack.enter_async_context(filling_the_gap(stages))
             if config.slack.app_token:
                 await stack.enter_async_context(socket_mode(config.slack, stages))
             await stack.enter_async_context(replaying(stages))

@@ -19,8 +19,8 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from recall.ingest.v1 import ingest_pb2, slack_pb2
-from services.gateway.clients import Stages, reach
+from recall.ingest.v1 import slack_pb2
+from services.gateway.clients import Stages
 from services.gateway.config import SlackSettings
 from services.gateway.slack.edge import LOOKING, NOT_INSTALLED, TRY_AGAIN
 from services.gateway.slack.events import (
@@ -32,7 +32,7 @@ from services.gateway.slack.events import (
     read_interaction,
     read_slash_command,
 )
-from services.gateway.slack.oauth import start_backfill
+from services.gateway.slack.gap import fill_the_gap
 from services.gateway.slack.record import record
 from services.runtime.errors import CallError
 
@@ -40,7 +40,6 @@ from services.runtime.errors import CallError
 PING_SECONDS = 5.0
 CHECK_SECONDS = 1.0
 CONNECT_SECONDS = 20.0
-LIST_SECONDS = 5.0
 
 log = structlog.get_logger("socket")
 
@@ -74,7 +73,7 @@ async def _stay_connected(slack: SlackSettings, stages: Stages, ping_seconds: fl
                 await client.connect()  # type: ignore[no-untyped-call]
             log.info("socket connected")
             if was_connected:
-                await _fill_the_gap(stages)
+                await fill_the_gap(stages)
             was_connected = True
             await _while_connected(client, stages, min(CHECK_SECONDS, ping_seconds))
             log.warning("socket lost")
@@ -92,7 +91,7 @@ async def _while_connected(client: SocketModeClient, stages: Stages, check_secon
     while await client.is_connected():
         if client.current_session is not session:
             session = client.current_session
-            await _fill_the_gap(stages)
+            await fill_the_gap(stages)
         await asyncio.sleep(check_seconds)
 
 
@@ -141,15 +140,3 @@ async def _recorded(delivery: Delivery, stages: Stages) -> slack_pb2.Recorded.Va
 def _told(request: SocketModeRequest, text: str) -> SocketModeResponse:
     body = {"response_type": "ephemeral", "text": text}
     return SocketModeResponse(request.envelope_id, payload=body)
-
-
-async def _fill_the_gap(stages: Stages) -> None:
-    """Read what was said while nobody listened from history."""
-    request = ingest_pb2.ListWorkspacesRequest()
-    try:
-        listed = await reach("ingest", stages.directory.ListWorkspaces, request, LIST_SECONDS)
-    except CallError:
-        return
-    for workspace in listed.workspaces:
-        if workspace.team_id:
-            await start_backfill(stages, workspace.workspace_id)
