@@ -22,6 +22,17 @@ class Decision:
     replaces_message_id: str = ""
 
 
+def linked(found: Sequence[Decision], again: Sequence[Decision]) -> list[Decision]:
+    """Decisions found in parts, with what ``again``, read of all of them, says they replaced."""
+    replaced = {one.message_id: one.replaces_message_id for one in again}
+    return [
+        one
+        if one.replaces_message_id
+        else replace(one, replaces_message_id=replaced.get(one.message_id, ""))
+        for one in found
+    ]
+
+
 def check_decisions(
     decisions: Sequence[Decision], messages: Sequence[Message]
 ) -> tuple[Checked, list[Decision]]:

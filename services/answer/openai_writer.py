@@ -12,6 +12,7 @@ from openai import AsyncOpenAI
 
 from recall.error.v1 import error_pb2
 from services.answer.citations import Checked, Outcome, check
+from services.answer.decisions import Decision, linked
 from services.answer.evidence import Evidence
 from services.answer.prompt import (
     Prompt,
@@ -117,17 +118,29 @@ class OpenAIWriter:
         return await self._window("summary", scope, messages)
 
     async def decisions(self, scope: str, messages: Sequence[Message]) -> DecisionsDraft:
-        """The decisions in messages in time order; a long window is read in parts."""
+        """The decisions in messages in time order; a long window is read in parts, and what was
+        decided in them once more, for what a decision replaced in another part."""
         given, found, model = tuple(messages), [], ""
-        for batch in batches(messages, WINDOW_CHARACTERS):
-            prompt = window_prompt("decisions", scope, batch)
-            request = _Request(prompt, DECISIONS_TOKENS, schema=DECISIONS_SCHEMA)
-            written = await self._write(request)
+        parts = batches(messages, WINDOW_CHARACTERS)
+        for batch in parts:
+            written = await self._write(_decisions_request(scope, batch))
             model = written.model
             if written.refused:
                 return DecisionsDraft(given, refusal=REFUSED, model=model)
             found += _decisions(written)
+        if len(parts) > 1:
+            found = await self._linked(scope, found, messages)
         return DecisionsDraft(given, found, model=model)
+
+    async def _linked(
+        self, scope: str, found: list[Decision], messages: Sequence[Message]
+    ) -> list[Decision]:
+        stating = {decision.message_id for decision in found}
+        decided = [message for message in messages if message.message_id in stating]
+        if len(decided) < 2 or len(batches(decided, WINDOW_CHARACTERS)) > 1:
+            return found
+        written = await self._write(_decisions_request(scope, decided))
+        return found if written.refused else linked(found, _decisions(written))
 
     async def _window(self, name: str, scope: str, messages: Sequence[Message]) -> Draft:
         parts = batches(messages, WINDOW_CHARACTERS)
@@ -181,7 +194,12 @@ def _draft(written: Written, prompt: Prompt) -> Draft:
     return Draft(written.text, prompt.given, reason, written.model)
 
 
-def _decisions(written: Written) -> list[Any]:
+def _decisions_request(scope: str, messages: Sequence[Message]) -> _Request:
+    prompt = window_prompt("decisions", scope, messages)
+    return _Request(prompt, DECISIONS_TOKENS, schema=DECISIONS_SCHEMA)
+
+
+def _decisions(written: Written) -> list[Decision]:
     try:
         return list(read_decisions(written.text))
     except BadReplyError as error:

@@ -404,6 +404,31 @@ async def test_decisions_come_as_checked_text_and_data(
     assert form["type"] == "json_schema" and form["strict"] is True
 
 
+async def test_what_a_decision_replaced_in_another_part_is_found_by_a_last_reading(
+    serve: Serve, openai_server: OpenAIServer
+) -> None:
+    window = long_window()
+    old, new = window[0].message_id, window[-1].message_id
+    first = {"text": "Deploys are on Tuesday.", "message_id": old}
+    second = {"text": "Deploys are on Thursday.", "message_id": new}
+    openai_server.respond(
+        decisions_text(first),
+        decisions_text(second),
+        decisions_text(second | {"text": "Another wording.", "replaces_message_id": old}),
+    )
+    request = answer_pb2.WriteDecisionsRequest(
+        messages=[message_to_proto(one) for one in window], scope="#ops"
+    )
+    async with answering(serve, openai_server.base_url) as stub:
+        result = await stub.WriteDecisions(request, timeout=20)
+    last = openai_server.requests_to(RESPONSES)[-1].body["input"]
+    assert old in last and new in last and window[1].message_id not in last
+    assert [(one.text, one.replaces_message_id) for one in result.decisions] == [
+        ("Deploys are on Tuesday.", ""),
+        ("Deploys are on Thursday.", old),
+    ]
+
+
 @pytest.mark.parametrize(
     "decision",
     [
