@@ -242,8 +242,16 @@ def check_like_slack(driver: Driver) -> None:
             for message in channel.alive()
             if message.version.text and message.ts > expected.channel(channel.channel_id).held_ts
         }
-        recall = {m: version.text for m, (_, version) in expected.must_show().items()}
-        assert recall == slack
+        purged = {
+            expected.message_id(channel.channel_id, ts)
+            for channel in driver.world.teams[team_id].values()
+            for ts in expected.channel(channel.channel_id).purged
+        }
+        shown = {m: version.text for m, (_, version) in expected.must_show().items()}
+        recall = {m: text for m, text in shown.items() if m not in purged}
+        slack = {m: text for m, text in slack.items() if m not in purged}
+        lacking, too_much = slack.items() - recall.items(), recall.items() - slack.items()
+        assert recall == slack, f"lacks {lacking}, shows {too_much}"
         names = driver.system.rows.all(
             "SELECT channel_id, name FROM channels WHERE workspace_id = %s", team_id
         )

@@ -220,6 +220,8 @@ class Driver:
             return
         channel = self.expected[team_id].channel(channel_id)
         channel.held_ts = max(channel.held_ts, newest)
+        told = (each.fact for each in self.told.values() if each.fact.team_id == team_id)
+        channel.purged |= {fact.ts for fact in told if fact.channel_id == channel_id}
 
     async def read_again(self, team_id: str, channel_id: str) -> None:
         """The whole history of a channel."""

@@ -23,6 +23,9 @@ class KnownChannel:
 
     messages: dict[str, States] = field(default_factory=dict)
     held_ts: str = ""
+    # What had been acknowledged when a purge was asked for: its words went with the jobs that held
+    # them, whether or not it had been stored.
+    purged: set[str] = field(default_factory=set)
     members: dict[str, str] = field(default_factory=dict)
 
 
