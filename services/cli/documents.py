@@ -61,9 +61,11 @@ async def _erase(options: argparse.Namespace, stack: Stack) -> int:
         workspace_id=options.workspace, collection=options.collection, uri=options.where
     )
     reply = await stack.ingest.EraseSource(request, timeout=BUILD_SECONDS)
-    show(
-        f"erased {options.where}: {reply.chunks} chunks in {len(reply.generation_ids)} generations"
-    )
+    if reply.generation_ids:
+        count = len(reply.generation_ids)
+        show(f"erased {options.where}: {reply.chunks} chunks in {count} generations")
+    else:
+        show(f"{options.where}: no generation holds it; no later build of this URI will be taken")
     return OK
 
 

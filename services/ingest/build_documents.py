@@ -229,11 +229,6 @@ async def _abandon(connection: db.Connection, left: Generation, actor: str) -> N
 
 async def _write(build: _Build, documents: Sequence[Document]) -> None:
     """Documents with their pieces, chunks and known vectors, in one transaction."""
-    build.faults += [
-        Fault(each.object.uri, problem.line, problem.message)
-        for each in documents
-        for problem in each.problems
-    ]
     rows = [
         row
         for each in documents
@@ -264,7 +259,8 @@ async def _finish(build: _Build, sources: int, carried: int, read: int) -> Repor
     async with db.writing(build.resources.pool, build.workspace_id) as connection:
         await forget_sources(connection, build.workspace_id, build.manifest.collection)
         problems = await write_edges(connection, build.key)
-        build.faults += [Fault(*problem) for problem in problems]
+        told = await db.fetch_all(connection, _STATEMENTS["problems_of_sources"], build.key)
+        build.faults += [Fault(*problem) for problem in (*problems, *told)]
         statement = _STATEMENTS.for_width("counts", build.generation.width)
         row = await db.fetch_one(connection, statement, build.key) or (0, 0, 0)
         if row[2]:

@@ -101,6 +101,7 @@ def _source_row(document: Document, first_indexed_at: datetime) -> dict[str, obj
         "depends_on": [name for name, _ in head.depends_on],
         "supersedes": [name for name, _ in head.supersedes],
         "relations": _relations(head),
+        "problems": [asdict(problem) for problem in document.problems],
         "first_indexed_at": first_indexed_at.isoformat(),
     }
 

@@ -13,7 +13,8 @@ from tests.integration.ingest_fixtures import Ingest, Rows
 
 _CONTENT = {
     "sources": "source_uri, path, version_id, sha256, size, title, document_type, valid_from, "
-    "valid_until, invalid_metadata, facts, depends_on, supersedes, relations, first_indexed_at",
+    "valid_until, invalid_metadata, facts, depends_on, supersedes, relations, problems, "
+    "first_indexed_at",
     "source_pieces": "message_id, source_uri, ordinal, channel_id, text, content_sha256",
     "chunks": "chunk_id, channel_id, thread_root_id, kind, text, text_sha256, token_count",
     "chunk_messages": "chunk_id, message_id, position",

@@ -136,7 +136,11 @@ async def test_what_authors_should_mend_is_told_with_document_and_line(
         ("links.md", 4),
         ("links.md", 5),
     ]
-    invalid = rows.one("SELECT invalid_metadata FROM sources WHERE path = 'bad.md'")
+    rows.execute("UPDATE generations SET state = 'active', promoted_at = now()")
+    again = await build(ingest, "notes", texts)
+    assert again.counts.carried == len(texts)
+    assert list(again.problems) == list(report.problems)
+    invalid = rows.one("SELECT DISTINCT invalid_metadata FROM sources WHERE path = 'bad.md'")
     assert "no day" in invalid
 
 

@@ -44,12 +44,12 @@ WHERE s.workspace_id = %(workspace_id)s AND s.generation_id = %(parent)s
 INSERT INTO sources (
     workspace_id, generation_id, source_uri, channel_id, path, version_id, media_type, size, sha256,
     title, document_type, valid_from, valid_until, invalid_metadata, facts, depends_on, supersedes,
-    relations, first_indexed_at, indexed_at, carried_from
+    relations, problems, first_indexed_at, indexed_at, carried_from
 )
 SELECT
     workspace_id, %(generation_id)s, source_uri, channel_id, path, version_id, media_type, size,
     sha256, title, document_type, valid_from, valid_until, invalid_metadata, facts, depends_on,
-    supersedes, relations, first_indexed_at, indexed_at, %(parent)s
+    supersedes, relations, problems, first_indexed_at, indexed_at, %(parent)s
 FROM sources
 WHERE workspace_id = %(workspace_id)s
     AND generation_id = %(parent)s
@@ -123,17 +123,18 @@ WHERE v.workspace_id = %(workspace_id)s AND v.generation_id = %(parent)s
 INSERT INTO sources (
     workspace_id, generation_id, source_uri, channel_id, path, version_id, media_type, size, sha256,
     title, document_type, valid_from, valid_until, invalid_metadata, facts, depends_on, supersedes,
-    relations, first_indexed_at
+    relations, problems, first_indexed_at
 )
 SELECT
     %(workspace_id)s, %(generation_id)s, r.source_uri, r.channel_id, r.path, r.version_id,
     r.media_type, r.size, r.sha256, r.title, r.document_type, r.valid_from, r.valid_until,
-    r.invalid_metadata, r.facts, r.depends_on, r.supersedes, r.relations, r.first_indexed_at
+    r.invalid_metadata, r.facts, r.depends_on, r.supersedes, r.relations, r.problems,
+    r.first_indexed_at
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
     source_uri text, channel_id text, path text, version_id text, media_type text, size bigint,
     sha256 text, title text, document_type text, valid_from date, valid_until date,
     invalid_metadata text, facts jsonb, depends_on text[], supersedes text[], relations jsonb,
-    first_indexed_at timestamptz
+    problems jsonb, first_indexed_at timestamptz
 )
 
 -- name: insert_pieces
@@ -147,6 +148,12 @@ FROM unnest(
     %(message_ids)s::text[], %(source_uris)s::text[], %(ordinals)s::integer[], %(texts)s::text[],
     %(content_sha256s)s::text[]
 ) AS given (message_id, source_uri, ordinal, text, content_sha256)
+
+-- name: problems_of_sources
+SELECT s.source_uri, (p.problem ->> 'line')::integer, p.problem ->> 'message'
+FROM sources AS s
+CROSS JOIN LATERAL jsonb_array_elements(s.problems) AS p (problem)
+WHERE s.workspace_id = %(workspace_id)s AND s.generation_id = %(generation_id)s
 
 -- name: declared
 SELECT source_uri, path, supersedes, relations
