@@ -179,6 +179,8 @@ class ScriptedAnswer(answer_pb2_grpc.AnswerServiceServicer):
 
     reply: Reply | None = None
     requests: list[Any] = field(default_factory=list)
+    rewriting: Callable[[str], str] | None = None
+    rewrites: list[Any] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -201,6 +203,16 @@ class ScriptedAnswer(answer_pb2_grpc.AnswerServiceServicer):
             answer_pb2.Decision(text=m.text, message_id=m.message_id) for m in request.messages[:2]
         ]
         return answer_pb2.WriteDecisionsResponse(written=written, decisions=decisions)
+
+    async def RewriteQuestion(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> answer_pb2.RewriteQuestionResponse:
+        """As scripted; by default there is no model."""
+        self.rewrites.append(request)
+        if self.rewriting is None:
+            return answer_pb2.RewriteQuestionResponse(question=request.question)
+        question = self.rewriting(request.question)
+        return answer_pb2.RewriteQuestionResponse(question=question, is_rewritten=True, model="m")
 
     async def _write(self, request: Any) -> answer_pb2.WrittenText:
         self.requests.append(request)

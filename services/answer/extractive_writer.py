@@ -143,6 +143,10 @@ class ExtractiveWriter:
         text = await asyncio.to_thread(extractive_windows.summary, messages)
         return _window_draft(text, messages)
 
+    async def rewrite(self, question: str, thread: Sequence[Message]) -> Draft:
+        """No words but its own stand in a question that nobody understood."""
+        return Draft("", tuple(thread))
+
     async def decisions(self, scope: str, messages: Sequence[Message]) -> DecisionsDraft:
         """The decisions that hold, oldest first."""
         found = await asyncio.to_thread(extractive_windows.decisions, messages)

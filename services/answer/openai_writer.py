@@ -19,6 +19,7 @@ from services.answer.prompt import (
     answer_prompt,
     batches,
     merge_prompt,
+    rewrite_prompt,
     window_prompt,
 )
 from services.answer.replies import (
@@ -141,6 +142,11 @@ class OpenAIWriter:
             return found
         written = await self._write(_decisions_request(scope, decided))
         return found if written.refused else linked(found, _decisions(written))
+
+    async def rewrite(self, question: str, thread: Sequence[Message]) -> Draft:
+        """A question that needs no thread."""
+        prompt = rewrite_prompt(question, thread)
+        return _draft(await self._write(_Request(prompt, ANSWER_TOKENS)), prompt)
 
     async def _window(self, name: str, scope: str, messages: Sequence[Message]) -> Draft:
         parts = batches(messages, WINDOW_CHARACTERS)

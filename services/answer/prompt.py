@@ -64,6 +64,13 @@ def window_prompt(name: str, scope: str, messages: Sequence[Message]) -> Prompt:
     return Prompt(instructions(name), "\n".join(lines), given)
 
 
+def rewrite_prompt(question: str, thread: Sequence[Message]) -> Prompt:
+    """The prompt that makes a question inside a thread self-contained."""
+    given = tuple(thread)
+    lines = [f"Question: {_as_data(question)}", "", "Thread, oldest first:", *_lines(given)]
+    return Prompt(instructions("rewrite_question"), "\n".join(lines), given)
+
+
 def merge_prompt(name: str, scope: str, parts: Sequence[str], given: Sequence[Message]) -> Prompt:
     """The prompt that makes one text of the checked texts of consecutive parts of a window."""
     head = (

@@ -12,6 +12,7 @@ from recall.corpus.v1 import corpus_pb2
 from services.answer.citations import Outcome
 from services.answer.decisions import Decision
 from services.answer.evidence import Evidence
+from services.answer.rewrite_question import rewrite_question
 from services.answer.write_answer import WrittenText, write_answer
 from services.answer.write_catch_up import write_catch_up
 from services.answer.write_decisions import write_decisions
@@ -31,7 +32,7 @@ _OUTCOMES = {
 
 
 class AnswerServicer(answer_pb2_grpc.AnswerServiceServicer):
-    """Serves the four ways of writing with one writer."""
+    """Serves the ways of writing with one writer."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -69,6 +70,18 @@ class AnswerServicer(answer_pb2_grpc.AnswerServiceServicer):
         written, decisions = await write_decisions(self._writer, request.scope, messages)
         return answer_pb2.WriteDecisionsResponse(
             written=_written(written), decisions=[_decision(one) for one in decisions]
+        )
+
+    async def RewriteQuestion(  # noqa: N802
+        self, request: answer_pb2.RewriteQuestionRequest, context: Context
+    ) -> answer_pb2.RewriteQuestionResponse:
+        """Make a question that was asked inside a thread self-contained."""
+        if not request.question.strip():
+            raise invalid("question", "is empty; send the question that was asked in the thread.")
+        thread = _messages(request.thread, "thread")
+        made = await rewrite_question(self._writer, request.question, thread)
+        return answer_pb2.RewriteQuestionResponse(
+            question=made.question, is_rewritten=made.is_rewritten, model=made.model
         )
 
 

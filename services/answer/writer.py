@@ -58,6 +58,10 @@ class Writer(Protocol):
         """A summary of messages in time order."""
         ...
 
+    async def rewrite(self, question: str, thread: Sequence[Message]) -> Draft:
+        """A question that needs no thread; an empty text when this writer can not say."""
+        ...
+
     async def decisions(self, scope: str, messages: Sequence[Message]) -> DecisionsDraft:
         """The decisions in messages in time order."""
         ...

@@ -189,6 +189,25 @@ async def test_a_mention_is_answered_to_the_asker_alone_in_its_thread(here: Harb
     assert buttons(answer) == ["share_answer", "helpful", "not_helpful"]
 
 
+async def test_a_model_rewrites_a_question_from_the_thread_that_the_asker_can_read(
+    here: Harbour,
+) -> None:
+    bot = here.control.find_installation("").bot_user_id
+    root = here.say("engineering", "Tomo", "The zeppelin ships on Friday.")
+    root_ts = root.message_id.rsplit(":", 1)[1]
+    here.say("engineering", "Femi", "Saturday, I heard.", root_ts)
+    here.script.answer.rewriting = lambda question: "does the zeppelin still ship in:#leads?"
+    here.control.post("engineering", "Ines", f"<@{bot}> is that still right?", thread=root_ts)
+    await here.answered()
+    (rewrite,) = here.script.answer.rewrites
+    assert rewrite.question == "is that still right?"
+    assert [one.text for one in rewrite.thread] == [
+        "The zeppelin ships on Friday.", "Saturday, I heard."
+    ]  # fmt: skip
+    # What a model writes narrows nothing: filters are the asker's.
+    assert here.script.answer.requests[0].question == "does the zeppelin still ship in #leads?"
+
+
 async def test_a_self_contained_question_in_a_thread_is_asked_as_it_is(here: Harbour) -> None:
     bot = here.control.find_installation("").bot_user_id
     root = here.say("engineering", "Tomo", "The zeppelin ships on Friday.")

@@ -30,6 +30,7 @@ from services.gateway.slack.replies import (
     told,
     with_notes,
 )
+from services.gateway.slack.thread_question import self_contained
 from services.gateway.slack.workspace_settings import change_settings, show_settings
 from services.gateway.window import (
     WINDOW_SECONDS,
@@ -128,7 +129,8 @@ async def _ask(request: Request, typed: Typed, desk: Desk) -> Reply:
     if problem:
         return told(escape(problem))
     names = await names_of(request.asker.client, commands.mentioned_ids(asked.words))
-    words = await _self_contained(request, commands.plain(asked.words, names), desk)
+    plain = commands.plain(asked.words, names)
+    words = await self_contained(plain, request.thread_id, request.context, desk)
     question = Question(
         text=words,
         context=request.context,
@@ -188,20 +190,6 @@ async def _settings(request: Request, typed: Typed, desk: Desk) -> Reply:
     if typed.text:
         return await change_settings(request.asker, typed.text, desk)
     return await show_settings(request.context, await _coverage(request, (), desk), desk)
-
-
-async def _self_contained(request: Request, words: str, desk: Desk) -> str:
-    """A question inside a thread with the thread's first words, when it points at them."""
-    if not request.thread_id or not commands.needs_context(words):
-        return words
-    wanted = retrieve_pb2.ReadThreadRequest(context=request.context, message_id=request.thread_id)
-    try:
-        thread = await reach("retrieve", desk.stages.retriever.ReadThread, wanted, READ_SECONDS)
-    except CallError as error:
-        if error.code is not grpc.StatusCode.NOT_FOUND:
-            raise
-        return words
-    return commands.with_context(words, thread.messages[0].text) if thread.messages else words
 
 
 async def _unknown_channel(request: Request, narrowing: Filter, desk: Desk) -> str:

@@ -32,6 +32,7 @@ MOST_CONTEXT_WORDS = 30
 _LINK = re.compile(r"<((?:https?|mailto|tel):[^|>]+)(?:\|([^>]*))?>")
 _MENTION = re.compile(r"<([@#])([A-Z0-9]+)(?:\|([^>]*))?>")
 _EMOJI_CODE = re.compile(r":[a-z0-9_+'-]+:")
+_FILTER_WORD = re.compile(r"(?i)(?<!\S)(in|from|after|before):")
 _WORD = re.compile(r"\w+")
 _PERMALINK = re.compile(r"https://[^/\s|>]+/archives/([A-Z0-9]+)/p(\d{10})(\d{6})(?:[?|>\s]|$)")
 
@@ -216,6 +217,11 @@ def with_context(question: str, thread_text: str) -> str:
     """A question made self-contained by the first words of the thread it was asked in."""
     words = _WORD.findall(thread_text)[:MOST_CONTEXT_WORDS]
     return f"{question} ({' '.join(words)})" if words else question
+
+
+def without_filter_words(question: str) -> str:
+    """A question that somebody else worded, in which nothing is a filter: those are the asker's."""
+    return _FILTER_WORD.sub(r"\1 ", question)
 
 
 def linked_messages(text: str) -> list[tuple[str, str]]:
