@@ -21,7 +21,7 @@ from services.runtime.errors import CallError
 from tests.property.adopting import adopt_history
 from tests.property.model import Expected
 from tests.property.slack_pages import Pages, at_once
-from tests.property.slack_world import TEAMS, Told, World
+from tests.property.slack_world import TEAMS, Tale, Told, World
 from tests.property.stopping import End, stopped_at
 from tests.property.system import System
 
@@ -199,7 +199,10 @@ class Driver:
         if job.kind == "event":
             told = self.told[job.payload["event_id"]]
             has_words = "envelope" in job.payload
-            expected.handled(told.fact, has_words=has_words, for_sure=for_sure)
+            if for_sure or told.fact.tale not in (Tale.JOINED, Tale.LEFT):
+                expected.handled(told.fact, has_words=has_words, for_sure=for_sure)
+            else:
+                expected.came_or_went(told.fact, *self.system.coming_or_going(told.fact))
         elif job.kind == "purge":
             expected.purged(job.payload["channel_id"], for_sure=for_sure)
         elif job.kind == "backfill":

@@ -7,7 +7,7 @@ where nobody knows whether it had taken effect; the same job's next run settles 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.corpus import slack_message_id
 from tests.property.slack_world import BOT_USER, Fact, Tale, Version
@@ -75,7 +75,7 @@ class Expected:
         if fact.tale is Tale.DELETED:
             self._set(channel, fact.ts, lambda _: None, for_sure)
         elif fact.tale is Tale.JOINED:
-            self._joined(channel, fact)
+            _joined(channel, fact)
         elif fact.tale is Tale.LEFT:
             _left(channel, fact)
         elif (
@@ -85,6 +85,25 @@ class Expected:
             and min(fact.at_ts, fact.ts) > channel.held_ts
         ):
             self._wrote(channel, fact, fact.version, for_sure)
+
+    def came_or_went(self, fact: Fact, held_ts: str, joined_ts: str | None) -> None:
+        """A coming or going that was stopped had all of its effect or none: what is found says.
+
+        ``held_ts`` and when the person joined, None outside the channel, as they are stored.
+        """
+        before = self.channel(fact.channel_id)
+        after = replace(before, members=dict(before.members))
+        if fact.tale is Tale.JOINED:
+            _joined(after, fact)
+        else:
+            _left(after, fact)
+        fitting = [
+            channel
+            for channel in (before, after)
+            if (channel.held_ts, channel.members.get(fact.person_id)) == (held_ts, joined_ts)
+        ]
+        assert fitting, f"{fact} left a hold at {held_ts!r}, joined at {joined_ts!r}"
+        self.channels[fact.channel_id] = fitting[0]
 
     def purged(self, channel_id: str, *, for_sure: bool = True) -> None:
         """A channel's purge ended, or some of it was done."""
@@ -109,11 +128,6 @@ class Expected:
 
         self._set(channel, fact.ts, newest, for_sure)
 
-    def _joined(self, channel: KnownChannel, fact: Fact) -> None:
-        if fact.person_id == BOT_USER and channel.held_ts < fact.at_ts:
-            channel.held_ts = ""
-        channel.members[fact.person_id] = max(channel.members.get(fact.person_id, ""), fact.at_ts)
-
     def _set(
         self,
         channel: KnownChannel,
@@ -124,6 +138,12 @@ class Expected:
         states = channel.messages.get(ts, NOTHING)
         changed = frozenset(change(state) for state in states)
         channel.messages[ts] = changed if for_sure else states | changed
+
+
+def _joined(channel: KnownChannel, fact: Fact) -> None:
+    if fact.person_id == BOT_USER and channel.held_ts < fact.at_ts:
+        channel.held_ts = ""
+    channel.members[fact.person_id] = max(channel.members.get(fact.person_id, ""), fact.at_ts)
 
 
 def _left(channel: KnownChannel, fact: Fact) -> None:

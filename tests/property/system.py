@@ -40,7 +40,7 @@ from services.runtime.errors import CallError
 from tests.integration.ingest_fixtures import Rows
 from tests.property.hash_embedder import HashEmbedders
 from tests.property.slack_pages import Pages
-from tests.property.slack_world import BOT_USER, PEOPLE, TEAMS, Told, World, name_of
+from tests.property.slack_world import BOT_USER, PEOPLE, TEAMS, Fact, Told, World, name_of
 from tests.slack_events import envelope
 
 GATEWAY = Caller(
@@ -131,6 +131,19 @@ class System:
             "SELECT coalesce(max(ts), '') FROM messages WHERE workspace_id = %s AND channel_id = %s"
         )
         return str(self.rows.one(query, workspace_id, channel_id))
+
+    def coming_or_going(self, fact: Fact) -> tuple[str, str | None]:
+        """What purges keep out of a channel, and when the person joined; None outside."""
+        hold = (
+            "SELECT coalesce(max(nullif(hold_ts, '')::numeric)::text, '') FROM purge_reports "
+            "WHERE workspace_id = %s AND channel_id = %s"
+        )
+        joined = (
+            "SELECT max(joined_ts) FROM channel_members "
+            "WHERE workspace_id = %s AND channel_id = %s AND person_id = %s"
+        )
+        place = (fact.team_id, fact.channel_id)
+        return str(self.rows.one(hold, *place)), self.rows.one(joined, *place, fact.person_id)
 
     def message_versions(self, workspace_id: str) -> list[tuple[Any, ...]]:
         """Every row version of a workspace's messages: equal ones mean that nothing was written."""
