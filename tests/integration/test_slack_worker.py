@@ -231,6 +231,38 @@ async def test_a_direct_message_is_answered_in_its_own_thread_after_a_status(
     assert (status["status"], "ended_at" in status) == ("is looking…", True)
 
 
+async def test_a_follow_up_in_a_direct_conversation_is_asked_with_what_was_asked_before(
+    here: Harbour,
+) -> None:
+    opened = here.control.direct_channel("Ines")
+    asked = here.control.post(opened.channel_id, "Ines", "ask when does the zeppelin ship?")
+    await here.answered()
+    here.control.post(opened.channel_id, "Ines", "and who decided that?", thread=asked.ts)
+    await here.answered()
+    # What Recall answered is no context: what it rests on may be gone by now.
+    assert here.script.answer.requests[-1].question == (
+        "and who decided that? (when does the zeppelin ship)"
+    )
+    here.script.answer.rewriting = lambda question: "who decided when the zeppelin ships?"
+    here.control.post(opened.channel_id, "Ines", "and who paid for it?", thread=asked.ts)
+    await here.answered()
+    assert [one.text for one in here.script.answer.rewrites[-1].thread] == [
+        "when does the zeppelin ship?", "and who decided that?"
+    ]  # fmt: skip
+    assert here.script.answer.requests[-1].question == "who decided when the zeppelin ships?"
+    assert len(here.direct("Ines")) == 3
+
+
+async def test_without_slack_a_follow_up_is_asked_as_it_is(here: Harbour) -> None:
+    opened = here.control.direct_channel("Ines")
+    asked = here.control.post(opened.channel_id, "Ines", "when does the zeppelin ship?")
+    await here.answered()
+    here.control.add_fault("conversations.replies", kind="error", error="internal_error")
+    here.control.post(opened.channel_id, "Ines", "and who decided that?", thread=asked.ts)
+    await here.answered()
+    assert here.script.answer.requests[-1].question == "and who decided that?"
+
+
 async def test_a_thread_is_summarised_from_a_messages_menu(here: Harbour) -> None:
     root = here.say("engineering", "Tomo", "The zeppelin ships on Friday.")
     root_ts = root.message_id.rsplit(":", 1)[1]

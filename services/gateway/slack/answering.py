@@ -30,7 +30,7 @@ from services.gateway.slack.replies import (
     told,
     with_notes,
 )
-from services.gateway.slack.thread_question import self_contained
+from services.gateway.slack.thread_question import Talk, following_up, self_contained
 from services.gateway.slack.workspace_settings import change_settings, show_settings
 from services.gateway.window import (
     WINDOW_SECONDS,
@@ -48,12 +48,14 @@ NO_THREAD = "I can not read this thread: it is not indexed, or you are not in it
 
 @dataclass(frozen=True)
 class Request:
-    """``text`` as typed; ``thread_id`` is a message of the thread that it is about, or empty."""
+    """``text`` as typed; ``thread_id`` is a message of the thread that it is about, or empty;
+    ``talk`` is the direct conversation that it goes on with."""
 
     asker: Asker
     context: corpus_pb2.QueryContext
     text: str
     thread_id: str = ""
+    talk: Talk | None = None
 
 
 async def answer(request: Request, desk: Desk) -> Reply:
@@ -130,7 +132,10 @@ async def _ask(request: Request, typed: Typed, desk: Desk) -> Reply:
         return told(escape(problem))
     names = await names_of(request.asker.client, commands.mentioned_ids(asked.words))
     plain = commands.plain(asked.words, names)
-    words = await self_contained(plain, request.thread_id, request.context, desk)
+    if request.talk:
+        words = await following_up(plain, request.talk, request.asker, desk)
+    else:
+        words = await self_contained(plain, request.thread_id, request.context, desk)
     question = Question(
         text=words,
         context=request.context,

@@ -27,6 +27,7 @@ from services.gateway.slack.events import (
 )
 from services.gateway.slack.posting import Place, show_status
 from services.gateway.slack.replies import Reply, told
+from services.gateway.slack.thread_question import Talk
 from services.gateway.slack.web_api import SlackError, SlackRefusedError
 from services.runtime.errors import CallError
 
@@ -124,7 +125,16 @@ async def _answered(
     text = command.value if command.action_id == ASK_AGAIN else command.text
     in_thread = command.door == _DOORS.COMMAND_DOOR_MENTION and command.thread_ts
     thread_id = asker.message_id(command.channel_id, command.thread_ts) if in_thread else ""
-    return await answering.answer(answering.Request(asker, context, text, thread_id), desk)
+    request = answering.Request(asker, context, text, thread_id, _talk(command))
+    return await answering.answer(request, desk)
+
+
+def _talk(command: slack_pb2.SlackCommand) -> Talk | None:
+    """The direct conversation that a message goes on with; None for one that begins it."""
+    goes_on = command.thread_ts and command.thread_ts != command.message_ts
+    if command.door != _DOORS.COMMAND_DOOR_DIRECT or not goes_on:
+        return None
+    return Talk(command.channel_id, command.thread_ts, command.message_ts)
 
 
 async def _pressed(errand: Errand, command: slack_pb2.SlackCommand, desk: Desk) -> Reply:
