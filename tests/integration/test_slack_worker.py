@@ -411,7 +411,10 @@ async def test_one_question_has_the_same_evidence_and_text_at_every_door(
     contexts: list[corpus_pb2.QueryContext] = here.script.retrieve.contexts
     assert all(context == contexts[0] for context in contexts)
     assert page["text"] == over_grpc.text
-    assert texts(told).startswith(page["text"].split(" [")[0])
+    mention, typed, slash = (texts(one) for one in reversed(here.answers("Femi")))
+    direct = texts(here.direct("Femi")[-1])
+    assert slash == texts(told) == typed == mention == direct
+    assert slash.startswith(page["text"].split(" [")[0])
 
 
 def recall_service(here: Harbour) -> Servicers:
