@@ -80,11 +80,21 @@ DELETE FROM jobs
 WHERE workspace_id = %(workspace_id)s AND job_id <> %(job_id)s
 
 -- name: stop_jobs_of_channel
+-- What was posted after the purge was asked for is not what it is about.
 DELETE FROM jobs
 WHERE workspace_id = %(workspace_id)s
     AND job_id <> %(job_id)s
     AND (
-        (kind = 'event' AND payload -> 'event' ->> 'channel' = %(channel_id)s AND state <> 'done')
+        (
+            kind = 'event'
+            AND payload -> 'event' ->> 'channel' = %(channel_id)s
+            AND state <> 'done'
+            AND created_at <= (
+                SELECT r.requested_at
+                FROM purge_reports AS r
+                WHERE r.workspace_id = %(workspace_id)s AND r.purge_id = %(purge_id)s
+            )
+        )
         OR (kind IN ('backfill', 'rendering') AND payload ->> 'channel_id' = %(channel_id)s)
         OR (kind = 'command' AND payload ->> 'channel_id' = %(channel_id)s AND state = 'dead')
     )
