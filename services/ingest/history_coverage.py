@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.ingest.history_estimate import ThreadCalls, Unread, seconds_left
-from services.ingest.pacing import HISTORY, Pace, read_pace
+from services.ingest.history_estimate import NextSlots, ThreadCalls, Unread, seconds_left
+from services.ingest.pacing import HISTORY, REPLIES, Pace, Slots, read_pace
 from services.ingest.timestamps import instant_of
 from services.runtime import db, sql
 
@@ -68,5 +68,7 @@ async def estimate_seconds_left(
     if is_stopped:
         return None
     channels = [Unread(*row) for row in rows]
-    interval_seconds = pace.interval_of(HISTORY)
-    return seconds_left(channels, ThreadCalls(waiting, every), pages_read, interval_seconds)
+    slots = Slots(connection, workspace_id, pace, None)
+    ahead = NextSlots(await slots.wait_seconds(HISTORY), await slots.wait_seconds(REPLIES))
+    calls = ThreadCalls(waiting, every)
+    return seconds_left(channels, calls, pages_read, pace.interval_of(HISTORY), ahead)

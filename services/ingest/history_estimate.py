@@ -2,7 +2,7 @@
 
 A channel's unread part is taken to hold as many pages a day as its read part; one that was not
 begun, or whose beginning is not known, as many as the others on average. Channels and threads are
-read side by side, each at one call an interval.
+read side by side, each at one call an interval, from when Slack lets the next call through.
 """
 
 from __future__ import annotations
@@ -32,8 +32,20 @@ class ThreadCalls:
     all: int
 
 
+@dataclass(frozen=True)
+class NextSlots:
+    """Seconds until the next call of each method: within an interval, or longer after a 429."""
+
+    history_seconds: float = 0.0
+    replies_seconds: float = 0.0
+
+
 def seconds_left(
-    channels: Sequence[Unread], threads: ThreadCalls, pages_read: int, interval_seconds: float
+    channels: Sequence[Unread],
+    threads: ThreadCalls,
+    pages_read: int,
+    interval_seconds: float,
+    slots: NextSlots = NextSlots(),
 ) -> float | None:
     """Seconds until all is read; None when nothing is left, or nothing can be told.
 
@@ -45,8 +57,17 @@ def seconds_left(
         return None
     pages = sum(known) * len(channels) / len(known) if known else 0.0
     expected = threads.all / pages_read * pages if pages_read else 0.0
-    calls = max(pages, threads.waiting + expected)
-    return calls * interval_seconds if calls else None
+    calls = threads.waiting + expected
+    seconds = max(
+        _seconds(pages, interval_seconds, slots.history_seconds),
+        _seconds(calls, interval_seconds, slots.replies_seconds),
+    )
+    return seconds or None
+
+
+def _seconds(calls: float, interval_seconds: float, first_seconds: float) -> float:
+    """Until the last of some calls is over. A slot within the interval is the usual one."""
+    return calls * interval_seconds + max(0.0, first_seconds - interval_seconds) if calls else 0.0
 
 
 def _pages_left(channel: Unread) -> float | None:

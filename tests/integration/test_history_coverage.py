@@ -6,7 +6,7 @@ from recall.ingest.v1 import ingest_pb2
 from services.corpus import instant
 from services.ingest.timestamps import instant_of
 from tests.integration.history_fixtures import HISTORY, REPLIES, WORKSPACE, Reader
-from tests.integration.ingest_fixtures import Ingest, call_fails
+from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
 
 
 async def coverage(
@@ -38,6 +38,22 @@ async def test_a_channel_under_way_tells_how_far_back_it_is_read(
     assert found.HasField("completed_at")
     assert not found.HasField("read_down_to")
     assert not reply.HasField("seconds_left")
+
+
+async def test_a_pause_that_slack_asked_for_is_part_of_the_estimate(
+    reader: Reader, ingest: Ingest, rows: Rows
+) -> None:
+    reader.channel("engineering")
+    reader.fill("engineering", 40)
+    await reader.list_all()
+    await reader.work(end=reader.clock.now + 70)
+    held = "UPDATE pacing SET next_at = now() + make_interval(hours => %s) WHERE method = %s"
+    rows.execute(held, 0, HISTORY)
+    before, _ = await coverage(ingest)
+    rows.execute(held, 2, HISTORY)
+    during, _ = await coverage(ingest)
+    # Two hours less the usual interval, give or take what passes between the two looks.
+    assert during.seconds_left - before.seconds_left > 6_000
 
 
 async def test_a_second_reading_leaves_a_channel_complete(reader: Reader, ingest: Ingest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.ingest.history_estimate import ThreadCalls, Unread, seconds_left
+from services.ingest.history_estimate import NextSlots, ThreadCalls, Unread, seconds_left
 
 DAY = 86_400.0
 NONE = ThreadCalls(0, 0)
@@ -33,3 +33,14 @@ def test_threads_are_read_beside_channels_and_unread_pages_hold_as_many() -> Non
     channels = [Unread(10, DAY, 2 * DAY)]
     assert seconds_left(channels, ThreadCalls(7, 40), 10, 1.0) == 87.0
     assert seconds_left(channels, ThreadCalls(7, 0), 10, 1.0) == 20.0
+
+
+def test_a_pause_that_slack_asked_for_is_added_to_what_it_holds_up() -> None:
+    channels, threads = [Unread(10, DAY, DAY)], ThreadCalls(4, 0)
+    held = NextSlots(history_seconds=3_600.0)
+    assert seconds_left(channels, threads, 10, 60.0, held) == 10 * 60.0 + 3_540.0
+    # The next call within the usual interval is no pause.
+    assert seconds_left(channels, threads, 10, 60.0, NextSlots(59.0, 60.0)) == 600.0
+    # Replies that rest hold up replies only, and nothing when there are none to read.
+    assert seconds_left(channels, threads, 10, 60.0, NextSlots(0.0, 3_600.0)) == 4 * 60.0 + 3_540.0
+    assert seconds_left(channels, NONE, 10, 60.0, NextSlots(0.0, 3_600.0)) == 600.0
