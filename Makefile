@@ -6,7 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SERVICES := ingest retrieve rerank answer gateway
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+SERVICES := ingest ingest.worker retrieve rerank answer gateway gateway.worker
 SOURCES := services tests evals bench
 export PYTHONPATH := $(CURDIR):$(CURDIR)/gen
 
@@ -88,7 +89,7 @@ soak: setup ## Random interleavings of events, jobs, crashes and questions (STEP
 
 images: ## Build the container images (needs a Docker engine)
 	@command -v docker >/dev/null && docker info >/dev/null 2>&1 || { echo "No Docker engine answers: start one, then make images."; exit 1; }
-	@for service in $(SERVICES); do docker build -f deploy/Dockerfile --build-arg SERVICE=$$service -t recall-$$service . || exit 1; done
+	@for service in $(SERVICES); do docker build -f deploy/Dockerfile --build-arg SERVICE=$$service -t recall-$${service/./-}:$(VERSION) . || exit 1; done
 
 lock: ## Lock the packages again after a change of pyproject.toml (needs uv)
 	@uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header --no-annotate --quiet -o requirements.lock
