@@ -13,8 +13,8 @@ from services.ingest.chunking import Encoder
 from tests.property.running import STEPS_AN_INTERLEAVING, quiet, run_interleavings
 from tests.property.system import opened
 
-# Together 10,000 steps. Of the last two one showed that a channel's purge took along what was posted
-# after it had been asked for, the other a fault of the account itself.
+# Together 10,000 steps. Of the last two one showed that a channel's purge took along what was
+# posted after it had been asked for, the other a fault of the account itself.
 SEEDS = (*range(1, 39), 9261, 413_349_177_830)
 
 
