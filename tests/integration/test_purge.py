@@ -316,6 +316,19 @@ async def test_a_channel_purged_while_the_app_stays_goes_on_from_there(
     assert rows.one("SELECT count(*) FROM jobs WHERE kind = 'backfill'") == 0
 
 
+async def test_a_purge_takes_what_came_until_it_was_last_asked_for(app: App, rows: Rows) -> None:
+    await fill(app, rows, "W", "harbour")
+    request = ingest_pb2.PurgeChannelRequest(workspace_id="W", channel_id=b.GENERAL)
+    await app.ingest.ingest.PurgeChannel(request)
+    await app.tell(s.posted("between the two requests", 20))
+    await app.ingest.ingest.PurgeChannel(request)
+    await app.tell(s.posted("after both of them", 21))
+    await app.work()
+    await app.work()
+    texts = rows.all("SELECT text FROM messages WHERE channel_id = %s", b.GENERAL)
+    assert texts == [("after both of them",)]
+
+
 async def test_a_purge_asked_for_again_is_the_one_that_is_under_way(app: App, rows: Rows) -> None:
     request = ingest_pb2.PurgeWorkspaceRequest(workspace_id="W")
     first = await app.ingest.ingest.PurgeWorkspace(request)

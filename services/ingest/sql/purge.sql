@@ -9,9 +9,10 @@ ON CONFLICT DO NOTHING
 RETURNING purge_id
 
 -- name: join_open_report
--- The purge that is under way does for this request too.
+-- The purge that is under way does for this request too, with what was recorded until now.
 UPDATE purge_reports
-SET hold_ts = %(hold_ts)s
+SET hold_ts = %(hold_ts)s,
+    requested_at = now()
 WHERE workspace_id = %(workspace_id)s
     AND scope = %(scope)s
     AND purge_id <> %(purge_id)s
