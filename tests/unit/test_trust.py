@@ -105,7 +105,7 @@ def test_the_first_verdict_in_precedence_wins() -> None:
         depends_on=("gone",),
     )
     gone = Item("gone", valid_until=date(2026, 1, 1))
-    edges = (Edge("b", "a"), Edge("c", "a", is_ambiguous=True))
+    edges: tuple[Edge, ...] = (Edge("b", "a"), Edge("c", "a", is_ambiguous=True))
     known = [everything]
     found = []
     for mended in (
