@@ -561,7 +561,7 @@ async def test_any_order_of_events_some_twice_ends_with_the_newest_versions(
         if shuffled.random() < 0.5:
             await shuffled.choice((app.work, app.work_together))()
     await app.work_together()
-    await app.work()
+    await app.settle()
     stored = rows.all("SELECT ts, text FROM messages WHERE workspace_id = %s ORDER BY ts", team)
     wanted = {b.ts_of(second): text for second, text in expected(acts).items()}
     # A preview may have come with its message; its words stand after the message's own.

@@ -13,10 +13,9 @@ from services.ingest.chunking import Encoder
 from tests.property.running import STEPS_AN_INTERLEAVING, quiet, run_interleavings
 from tests.property.system import opened
 
-# Together 9,500 steps. 30 and 34 are left out: there the queue is not empty after 600 jobs, which
-# is not understood. Of the last two one showed that a channel's purge took along what was posted
-# after it had been asked for, the other a fault of the account itself.
-SEEDS = (*range(1, 30), *range(31, 34), *range(35, 39), 9261, 413_349_177_830)
+# Together 10,000 steps. Of the last two one showed that a channel's purge took along what was
+# posted after it had been asked for, the other a fault of the account itself.
+SEEDS = (*range(1, 39), 9261, 413_349_177_830)
 
 
 def test_every_interleaving_shows_what_slack_shows(database_url: str, encoder: Encoder) -> None:
