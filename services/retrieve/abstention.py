@@ -35,10 +35,11 @@ _REASONS: dict[Verdict, Callable[[str, Item], str]] = {
 
 
 def abstention(judged: Sequence[Judged], knowledge: Knowledge) -> str:
-    """Why no hit is ok: what is wrong with the most confident one. Empty when one is ok."""
+    """Why no hit is ok: what is wrong with the most confident one, of equals the first. Empty when
+    one is ok."""
     if not judged or any(one.is_ok or one.verdict is Verdict.UNVERIFIED for one in judged):
         return ""
-    best = max(judged, key=lambda one: (one.confidence or 0.0, one.hit.hit_id))
+    best = max(judged, key=lambda one: one.confidence or 0.0)
     item = knowledge.items.get(best.hit.item_id, Item(best.hit.item_id))
     if best.verdict is Verdict.SUPERSEDED:
         return _superseded_reason(_name(item), best, knowledge)

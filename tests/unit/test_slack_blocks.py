@@ -100,6 +100,7 @@ def test_nothing_that_people_or_a_model_wrote_can_mention_or_link() -> None:
 
 def test_every_outcome_has_its_own_words() -> None:
     outcomes = corpus_pb2.Outcome
+    hit = corpus_pb2.Hit(message=message(), verdict=corpus_pb2.VERDICT_OK)
     shown = {
         texts(lay_out(reply, LAYOUT))
         for reply in (
@@ -109,7 +110,7 @@ def test_every_outcome_has_its_own_words() -> None:
             _ended(outcomes.OUTCOME_SOURCES_ONLY, "No answer could be written.", "Away."),
             suppressed(answered()),
             from_search(retrieve_pb2.SearchResponse(hits=[]), "q"),
-            from_search(retrieve_pb2.SearchResponse(hits=[corpus_pb2.Hit(message=message())]), "q"),
+            from_search(retrieve_pb2.SearchResponse(hits=[hit]), "q"),
             told("Hello."),
         )
     }

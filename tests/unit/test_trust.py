@@ -273,6 +273,17 @@ def test_the_reason_is_about_the_most_confident_hit_and_names_it_safely() -> Non
     assert len(reason) < 200
 
 
+@pytest.mark.parametrize("confidence", [None, 0.5])
+@pytest.mark.parametrize("order", [("a", "z"), ("z", "a")])
+def test_of_equally_confident_hits_the_reason_is_about_the_first(
+    order: tuple[str, str], confidence: float | None
+) -> None:
+    ended = date(2026, 1, 1)
+    known = knowledge(Item("a", "a.md", valid_until=ended), Item("z", "z.md", valid_until=ended))
+    judged = judge([hit(item_id, confidence) for item_id in order], known)
+    assert f"{order[0]}.md" in abstention(judged, known)
+
+
 IDS = st.sampled_from("abcdef")
 EDGES = st.lists(st.builds(Edge, IDS, IDS, st.sampled_from([None, JUNE, JULY])), max_size=6)
 

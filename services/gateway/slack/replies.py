@@ -11,6 +11,7 @@ from recall.ingest.v1 import ingest_pb2, slack_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
 from services.gateway.checking import SUPPRESSED_TEXT, WINDOW_TRUNCATED
+from services.gateway.ranking import qualified
 
 MOST_SHOWN_SOURCES = 12
 DENSE_INCOMPLETE = "dense_incomplete"
@@ -82,8 +83,8 @@ def from_window(window: gateway_pb2.WindowText, question: str) -> Reply:
 
 
 def from_search(found: retrieve_pb2.SearchResponse, question: str) -> Reply:
-    """A search's end."""
-    messages = tuple(hit.message for hit in found.hits)[:MOST_SHOWN_SOURCES]
+    """A search's end: only what the trust gate let through."""
+    messages = tuple(hit.message for hit in qualified(found.hits))[:MOST_SHOWN_SOURCES]
     if found.abstained or not messages:
         return Reply("abstained", "I found no message for this.", found.reason, question=question)
     counted = "1 message" if len(messages) == 1 else f"{len(messages)} messages"
