@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from services.calibration.certification import Errors, Targets
@@ -24,8 +23,6 @@ INVERSE_STRENGTH = 1.0
 # A signal that hardly varies says nothing and would be scaled up to noise.
 SMALLEST_SCALE = 1e-6
 DIGITS = 9
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from recall.ingest.v1 import ingest_pb2, jobs_pb2
 from recall.rerank.v1 import rerank_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.corpus import instant
+from services.runtime.errors import CallError
 
 Json = dict[str, Any]
 
@@ -101,6 +102,17 @@ def search_result(reply: retrieve_pb2.SearchResponse) -> Json:
         result["explanation"] = _plain(reply.explanation)
         result["weighed_signals"] = dict(reply.weighed_signals)
     return result
+
+
+def refusal(refused: CallError) -> Json:
+    """A search that was refused, with the fields of one that was not."""
+    return {
+        "refusal": refused.reason_name,
+        "abstained": False,
+        "reason": refused.message,
+        "confidence": None,
+        "messages": [],
+    }
 
 
 def answer(final: gateway_pb2.Answer) -> Json:

@@ -28,12 +28,6 @@ from services.runtime.errors import CallError, from_rpc_error, unavailable
 
 ASK_SECONDS = 90.0
 SEARCH_SECONDS = 30.0
-_REFUSALS = (
-    error_pb2.ERROR_REASON_CALIBRATION_MISSING,
-    error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED,
-    error_pb2.ERROR_REASON_CALIBRATION_STALE,
-    error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
-)
 _STATUS = {"answered": OK, "sources_only": SOURCES_ONLY}
 
 
@@ -61,9 +55,13 @@ async def run_search(options: argparse.Namespace, stack: Stack) -> int:
         reply = (await _search(stack, _question(options), options)).result
     except grpc.aio.AioRpcError as raised:
         refused = from_rpc_error(raised)
-        if refused.reason not in _REFUSALS:
+        if not refused.is_refusal:
             raise
-        return _refused(refused, options)
+        if options.json:
+            _print_json(as_json.refusal(refused))
+        else:
+            show(f"Refused: {refused.message}")
+        return NOT_ANSWERED
     if options.json:
         _print_json(as_json.search_result(reply))
     else:
@@ -71,15 +69,6 @@ async def run_search(options: argparse.Namespace, stack: Stack) -> int:
         if options.explain:
             show("\n" + render.explanation(reply.explanation))
     return NOT_ANSWERED if reply.abstained else OK
-
-
-def _refused(refused: CallError, options: argparse.Namespace) -> int:
-    """A refusal ends like an abstention: it is an outcome, not a fault."""
-    if options.json:
-        _print_json({"refusal": refused.reason_name, "reason": refused.message, "messages": []})
-    else:
-        show(f"Refused: {refused.message}")
-    return NOT_ANSWERED
 
 
 async def _ask(
@@ -157,6 +146,8 @@ async def _line(
         error = from_rpc_error(raised)
     except CallError as raised:
         error = raised
+    if error.is_refusal:
+        return as_json.refusal(error), True
     return {"error": {"reason": error.reason_name, "message": error.message}}, False
 
 

@@ -18,7 +18,7 @@ import boto3
 import botocore.exceptions
 
 from services.cli.connection import UsageError
-from services.ingest.manifest import MAX_OBJECT_BYTES, Manifest, ManifestObject, parse
+from services.manifest import MAX_OBJECT_BYTES, Manifest, ManifestObject, parse
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst")
 _S3_ERRORS = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)

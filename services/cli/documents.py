@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -15,10 +15,12 @@ from recall.gateway.v1 import admin_pb2
 from recall.ingest.v1 import documents_pb2, generations_pb2
 from services.cli import show_generations
 from services.cli.connection import OK, UNAVAILABLE, Stack, UsageError
-from services.cli.document_sources import Found, find_documents
 from services.cli.terminal import show
-from services.ingest.manifest import canonical, digest
+from services.document_build import DocumentBuild, send_documents
 from services.runtime.errors import from_rpc_error
+
+if TYPE_CHECKING:
+    from services.cli.document_sources import Found
 
 DEFAULT_WORKSPACE = "documents"
 BUILD_SECONDS = 3600.0
@@ -31,6 +33,9 @@ async def run_documents(options: argparse.Namespace, stack: Stack) -> int:
 
 
 async def _build(options: argparse.Namespace, stack: Stack) -> int:
+    # The client of S3 takes longer to load than any other command to run.
+    from services.cli.document_sources import find_documents
+
     found = find_documents(options.where, options.collection)
     if not found.manifest.objects:
         raise UsageError(f"{options.where}: holds no document")
@@ -73,35 +78,13 @@ async def _send(
     found: Found, options: argparse.Namespace, stack: Stack
 ) -> documents_pb2.DocumentsReport:
     """Open the build, send what is asked for, wait for the report."""
-    asked: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def requests() -> AsyncIterator[documents_pb2.BuildDocumentsRequest]:
-        stored = canonical(found.manifest)
-        yield documents_pb2.BuildDocumentsRequest(
-            header=documents_pb2.DocumentsHeader(
-                workspace_id=options.workspace,
-                collection=options.collection,
-                embedder=options.embedder or "",
-                manifest_json=stored,
-                manifest_digest=digest(stored),
-            )
-        )
-        while (uri := await asked.get()) is not None:
-            content = await asyncio.to_thread(found.read, uri)
-            yield documents_pb2.BuildDocumentsRequest(
-                object=documents_pb2.SourceObject(uri=uri, content=content)
-            )
-
+    build = DocumentBuild(options.workspace, found.manifest, options.embedder or "")
     report = documents_pb2.DocumentsReport()
-    async for reply in stack.ingest.BuildDocuments(requests(), timeout=BUILD_SECONDS):
-        if reply.HasField("wanted"):
-            for uri in reply.wanted.uris:
-                asked.put_nowait(uri)
-            asked.put_nowait(None)
-        elif reply.HasField("progress"):
+    async for reply in send_documents(stack.ingest, build, found.read, BUILD_SECONDS):
+        if reply.HasField("progress"):
             counts = reply.progress
             _say(f"read {counts.read} of {counts.sources - counts.carried} documents")
-        else:
+        elif reply.HasField("report"):
             report = reply.report
     return report
 

@@ -24,7 +24,7 @@ from services.gateway.clients import Stages, reach
 from services.gateway.deadline import Deadline, Stopwatch
 from services.gateway.ranking import Ranked, qualified, reranked, unranked
 from services.gateway.reread import still_unchanged
-from services.gateway.trust import Trust, is_refusal, refused
+from services.gateway.trust import Trust, refused
 from services.runtime.errors import CallError
 
 ASK_SECONDS = 60.0
@@ -71,7 +71,7 @@ async def ask(
     try:
         found = await search(question, stages, deadline)
     except CallError as error:
-        if not is_refusal(error):
+        if not error.is_refusal:
             raise
         yield refused(error, stopwatch.milliseconds())
         return

@@ -12,7 +12,6 @@ from recall.ingest.v1 import ledger_pb2
 from recall.retrieve.v1 import retrieve_pb2
 from services.gateway.clients import Stages, reach
 from services.gateway.deadline import Deadline
-from services.gateway.trust import is_refusal
 from services.runtime.errors import CallError
 
 FACT_SECONDS = 30.0
@@ -155,7 +154,7 @@ async def _fresh_search(
     try:
         found = await _strict_search(words_of(fact), narrowed, MOST_HITS, stages, deadline)
     except CallError as error:
-        if error.code is grpc.StatusCode.UNAVAILABLE or is_refusal(error):
+        if error.code is grpc.StatusCode.UNAVAILABLE or error.is_refusal:
             return ledger_pb2.FreshSearch(collection=collection)
         raise
     return ledger_pb2.FreshSearch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -50,7 +49,7 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
             narrowing=request.filter,
             explain=request.explain,
             ask_id=calls.request_id(),
-            asker=hashlib.sha256(calls.caller().name.encode()).hexdigest(),
+            asker=calls.caller().hashed,
             trust=trust_of(request),
         )
         async for event in ask(question, self._stages, _deadline(ASK_SECONDS)):
@@ -109,7 +108,7 @@ class RecallService(gateway_pb2_grpc.RecallServiceServicer):
             text=request.question,
             context=await self._context(request.reader),
             narrowing=request.filter,
-            asker=hashlib.sha256(calls.caller().name.encode()).hexdigest(),
+            asker=calls.caller().hashed,
             trust=clocks_of(request),
         )
         deadline = _deadline(budget.milliseconds / 1000 + REREAD_SECONDS)

@@ -6,7 +6,8 @@ The generation that serves goes on serving until the new one may take over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import grpc
@@ -15,8 +16,9 @@ from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.gateway.v1 import admin_pb2
 from recall.ingest.v1 import documents_pb2, generations_pb2
-from services.gateway import changed_manifest as manifest
+from services.document_build import DocumentBuild, send_documents
 from services.gateway.calibrate_generation import calibrate_generation
+from services.gateway.changed_manifest import changed, stored
 from services.gateway.clients import Stages, reach, stage_error
 from services.gateway.deadline import Deadline
 from services.gateway.validate_generation import validate_generation
@@ -63,14 +65,13 @@ async def ingest_files(files: Files, stages: Stages, deadline: Deadline) -> Inge
     INVALID_ARGUMENT for what can not be built.
     """
     serving = await _serving(files, stages, deadline)
-    sources, contents = manifest.changed(
-        files.collection, serving.sources, files.contents, files.removed
-    )
-    if not sources:
+    manifest, contents = changed(files.collection, serving.sources, files.contents, files.removed)
+    if not manifest.objects:
         raise invalid("files", "a collection must hold at least one document")
-    if serving.generation_id and list(serving.sources) == sources:
-        return Ingested(serving.generation_id, "active", "", carried=len(sources))
-    report = await _build(files, sources, contents, stages, deadline)
+    if serving.generation_id and tuple(map(stored, serving.sources)) == manifest.objects:
+        return Ingested(serving.generation_id, "active", "", carried=len(manifest.objects))
+    build = DocumentBuild(files.workspace_id, manifest)
+    report = await _build(build, contents, stages, deadline)
     built = report.generation.generation_id
     state, reason = await _take_over(files, serving.generation_id, built, stages, deadline)
     return Ingested(
@@ -109,41 +110,19 @@ async def _serving(
 
 
 async def _build(
-    files: Files,
-    sources: Sequence[documents_pb2.StoredSource],
-    contents: Mapping[str, bytes],
-    stages: Stages,
-    deadline: Deadline,
+    build: DocumentBuild, contents: Mapping[str, bytes], stages: Stages, deadline: Deadline
 ) -> documents_pb2.DocumentsReport:
     """Send what is asked for. Raises CallError when that is more than was given."""
-    asked: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def requests() -> AsyncIterator[documents_pb2.BuildDocumentsRequest]:
-        stored = manifest.canonical(files.collection, sources)
-        yield documents_pb2.BuildDocumentsRequest(
-            header=documents_pb2.DocumentsHeader(
-                workspace_id=files.workspace_id,
-                collection=files.collection,
-                manifest_json=stored,
-                manifest_digest=manifest.digest(stored),
-            )
-        )
-        while (uri := await asked.get()) is not None:
-            yield documents_pb2.BuildDocumentsRequest(
-                object=documents_pb2.SourceObject(uri=uri, content=contents[uri])
-            )
-
     report = documents_pb2.DocumentsReport()
     seconds = deadline.left()
     try:
-        async for reply in stages.ingester.BuildDocuments(requests(), timeout=seconds):
-            if reply.HasField("wanted"):
-                _require_given(reply.wanted.uris, contents)
-                for uri in reply.wanted.uris:
-                    asked.put_nowait(uri)
-                asked.put_nowait(None)
-            elif reply.HasField("report"):
-                report = reply.report
+        replies = send_documents(stages.ingester, build, contents.__getitem__, seconds)
+        async with aclosing(replies):
+            async for reply in replies:
+                if reply.HasField("wanted"):
+                    _require_given(reply.wanted.uris, contents)
+                elif reply.HasField("report"):
+                    report = reply.report
     except grpc.RpcError as error:
         raise stage_error("ingest", from_rpc_error(error), seconds) from None
     return report

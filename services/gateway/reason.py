@@ -20,7 +20,7 @@ from services.gateway.deadline import Deadline
 from services.gateway.ranking import Ranked
 from services.gateway.reason_trail import Budget, Lead, Trail, trusted
 from services.gateway.reread import still_unchanged
-from services.gateway.trust import REFUSED_TEXT, is_refusal
+from services.gateway.trust import REFUSED_TEXT
 from services.runtime.errors import CallError
 
 # The searches may take this part of the time; the rest is for writing and checking.
@@ -87,7 +87,7 @@ async def reason(
                 run.trail.exhausted = "milliseconds"
                 break
     except CallError as error:
-        if not is_refusal(error):
+        if not error.is_refusal:
             raise
         yield _refused(error, run)
         return

@@ -15,6 +15,7 @@ from recall.ingest.v1 import generations_pb2
 from services.gateway.calibrate_generation import CALIBRATE_SECONDS, calibrate_generation
 from services.gateway.clients import Stages, reach
 from services.gateway.deadline import deadline_in
+from services.runtime.background import running
 from services.runtime.errors import CallError
 
 LOOK_SECONDS = 60.0
@@ -60,11 +61,8 @@ async def _replay(due: generations_pb2.DueReplay, stages: Stages) -> None:
 @asynccontextmanager
 async def replaying(stages: Stages) -> AsyncIterator[None]:
     """Look every minute, for the length of a block."""
-    task = asyncio.create_task(_for_ever(stages))
-    try:
+    async with running(_for_ever(stages)):
         yield
-    finally:
-        task.cancel()
 
 
 async def _for_ever(stages: Stages) -> None:

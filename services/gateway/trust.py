@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from recall.corpus.v1 import corpus_pb2
-from recall.error.v1 import error_pb2
 from recall.gateway.v1 import gateway_pb2
 from services.runtime.errors import CallError
 
 REFUSED_TEXT = "This can not be answered with trust yet, so nothing was searched."
-
-_REFUSALS = (
-    error_pb2.ERROR_REASON_CALIBRATION_MISSING,
-    error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED,
-    error_pb2.ERROR_REASON_CALIBRATION_STALE,
-    error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
-)
 
 
 @dataclass(frozen=True)
@@ -47,11 +39,6 @@ def clocks_of(request: gateway_pb2.ReasonRequest) -> Trust:
         valid_at=request.valid_at if request.HasField("valid_at") else None,
         known_as_of=request.known_as_of if request.HasField("known_as_of") else None,
     )
-
-
-def is_refusal(error: CallError) -> bool:
-    """Whether retrieve refused before it searched."""
-    return error.reason in _REFUSALS
 
 
 def refused(error: CallError, timings_ms: Mapping[str, float]) -> gateway_pb2.Answer:

@@ -32,12 +32,12 @@ from services.ingest.generations import (
     read_generations,
     refresh_statistics,
 )
-from services.ingest.manifest import Manifest, canonical, digest
 from services.ingest.only_build import only_build
 from services.ingest.queue import enqueue_embedding
 from services.ingest.resources import Resources
 from services.ingest.to_its_end import to_its_end
 from services.ingest.workspaces import changing, create_workspace
+from services.manifest import Manifest, canonical, digest
 from services.runtime import db, sql
 from services.runtime.errors import CallError, invalid
 

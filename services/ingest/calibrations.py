@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-import grpc
 from psycopg.rows import TupleRow
 
-from recall.error.v1 import error_pb2
 from services.calibration.model import CalibrationModel, digest, from_json, to_json
 from services.ingest.labels import Label, still_labelled, stored_labels
 from services.ingest.measure_calibration import Certification, Goal, Rates
+from services.ingest.serving import no_such_generation
 from services.runtime import db, sql
-from services.runtime.errors import CallError, not_found
+from services.runtime.errors import not_found
 
 STATEMENTS = sql.load("services.ingest", "calibrations.sql")
 
@@ -74,13 +73,7 @@ async def read_measured_on(
     key = {"workspace_id": workspace_id, "generation_id": generation_id}
     row = await db.fetch_one(connection, STATEMENTS["fingerprints"], key)
     if row is None:
-        raise CallError(
-            grpc.StatusCode.NOT_FOUND,
-            error_pb2.ERROR_REASON_GENERATION_NOT_FOUND,
-            f"Workspace {workspace_id!r} has no generation {generation_id!r}. "
-            "`recall generations list` names them.",
-            metadata={"generation_id": generation_id},
-        )
+        raise no_such_generation(workspace_id, generation_id)
     return MeasuredOn(*row)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from services.ingest.generations import Generation
-from services.ingest.manifest import ManifestObject
+from services.manifest import ManifestObject
 from services.runtime import db, sql
 
 # States whose rows are whole.

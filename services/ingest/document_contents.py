@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 
-from services.ingest.manifest import ManifestObject
+from services.manifest import ManifestObject
 from services.runtime.errors import invalid
 
 BATCH_DOCUMENTS = 200

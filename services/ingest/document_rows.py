@@ -12,8 +12,8 @@ from services.ingest.chunk_rows import ChunkRow, text_sha256
 from services.ingest.chunking import Chunk, Encoder
 from services.ingest.document_chunking import chunk_id, pieces, render
 from services.ingest.frontmatter import Head, Problem, split
-from services.ingest.manifest import ManifestObject
 from services.ingest.markup import storable
+from services.manifest import ManifestObject
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from recall.ingest.v1 import documents_pb2, generations_pb2
 from services.ingest.build_documents import Counts, Header, Report, Wanted
 from services.ingest.document_contents import Content
 from services.ingest.import_target import MAX_WORKSPACE_CHARACTERS
-from services.ingest.manifest import canonical, digest, parse
+from services.manifest import canonical, digest, parse
 from services.runtime.errors import invalid
 
 

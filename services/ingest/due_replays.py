@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from services.corpus import Source
 from services.ingest.calibrations import STATEMENTS
 from services.ingest.resources import Resources
-from services.ingest.workspaces import all_workspaces
 from services.runtime import db
 from services.runtime.callers import Caller
 
@@ -28,14 +27,15 @@ async def list_due_replays(resources: Resources, caller: Caller) -> list[DueRepl
     """What is due in the workspaces that the caller may read: a day after the last measurement,
     after 5 % of the chunks came or went, at once after an erasure of what a label points at."""
     due: list[DueReplay] = []
-    for workspace in await all_workspaces(resources.queue_pool):
-        if not caller.may_read_workspace(workspace.workspace_id):
+    async with db.across_tenants(resources.queue_pool) as connection:
+        calibrated = await db.fetch_all(connection, STATEMENTS["calibrated_workspaces"], {})
+    for (workspace_id,) in calibrated:
+        if not caller.may_read_workspace(workspace_id):
             continue
-        async with db.reading(resources.pool, workspace.workspace_id) as connection:
-            key = {"workspace_id": workspace.workspace_id}
-            rows = await db.fetch_all(connection, STATEMENTS["due_replays"], key)
+        async with db.reading(resources.pool, workspace_id) as reading:
+            key = {"workspace_id": workspace_id}
+            rows = await db.fetch_all(reading, STATEMENTS["due_replays"], key)
         due += [
-            DueReplay(workspace.workspace_id, row[0], row[1], Source(row[2]), row[3], row[4])
-            for row in rows
+            DueReplay(workspace_id, row[0], row[1], Source(row[2]), row[3], row[4]) for row in rows
         ]
     return due

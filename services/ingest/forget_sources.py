@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.ingest.forget_facts import forget_facts
-from services.ingest.manifest import erased_fingerprint
 from services.ingest.seal import allow_erasure
+from services.manifest import erased_fingerprint
 from services.runtime import db, sql
 
 _STATEMENTS = sql.load("services.ingest", "documents.sql")

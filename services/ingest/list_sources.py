@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.ingest.manifest import ManifestObject
 from services.ingest.resources import Resources
+from services.manifest import ManifestObject
 from services.runtime import db, sql
 
 _STATEMENTS = sql.load("services.ingest", "list_sources.sql")

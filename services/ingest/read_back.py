@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.ingest.generations import Generation
-from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
+from services.manifest import Manifest, ManifestObject, canonical, digest
 from services.runtime import db, sql
 
 EXAMPLES = 3

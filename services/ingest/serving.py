@@ -32,7 +32,12 @@ async def read_one(connection: db.Connection, workspace_id: str, generation_id: 
     for generation in await read_generations(connection, workspace_id):
         if generation.generation_id == generation_id:
             return generation
-    raise CallError(
+    raise no_such_generation(workspace_id, generation_id)
+
+
+def no_such_generation(workspace_id: str, generation_id: str) -> CallError:
+    """GENERATION_NOT_FOUND with where to look."""
+    return CallError(
         grpc.StatusCode.NOT_FOUND,
         error_pb2.ERROR_REASON_GENERATION_NOT_FOUND,
         f"Workspace {workspace_id!r} has no generation {generation_id!r}. "

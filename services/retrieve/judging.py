@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import Any
 
 from psycopg.rows import TupleRow
@@ -33,19 +34,14 @@ class Judgement:
 
     judged: tuple[Judged, ...]
     stored: dict[str, StoredMessage]
-    items: dict[str, Item]
     known: Signals
     reason: str
     confidence: float | None = None
     measured: Measured | None = None
+    # Raw signals of each hit, by its id; empty unless they were measured.
+    signals: dict[str, dict[str, float]] = field(default_factory=dict)
     # What each signal of the question adds, in logits.
     weighed: dict[str, float] = field(default_factory=dict)
-
-    def signals_of(self, hit_id: str) -> dict[str, float]:
-        """Raw signals of one hit; empty unless they were measured."""
-        if self.measured is None:
-            return {}
-        return dict(zip(self.stored, self.measured.hits, strict=True)).get(hit_id, {})
 
 
 async def judge_hits(
@@ -58,13 +54,14 @@ async def judge_hits(
     """Judge the hits of a search, with the last valid replacement of each that is replaced."""
     plain = [_hit(one) for one in searched.stored]
     knowledge = await _knowledge(connection, searched, plain, clocks)
-    extras = await _load_items(connection, searched, successors_wanted(plain, knowledge))
-    searched = replace(searched, extras=extras, known=await _known_of(connection, searched, extras))
+    wanted = successors_wanted(plain, knowledge)
+    if wanted:
+        searched = await _with_extras(connection, searched, wanted)
     published = calibration if isinstance(calibration, Published) else None
     measured = None
     if published or with_signals:
         measured = await read_question_signals(connection, searched)
-    shown = [*searched.stored, *extras]
+    shown = [*searched.stored, *searched.extras]
     hits, confidence = [_hit(one) for one in shown], None
     weighed: dict[str, float] = {}
     if published and measured:
@@ -74,14 +71,15 @@ async def judge_hits(
         hits = [_hit(one, known) for one, known in zip(shown, confidences, strict=True)]
         knowledge = Knowledge(clocks, knowledge.items, knowledge.edges, published.model.threshold)
     judged = judge(hits, knowledge)
+    stored = {one.message.message_id: one for one in shown}
     return Judgement(
         judged=tuple(judged),
-        stored={one.message.message_id: one for one in shown},
-        items=dict(knowledge.items),
+        stored=stored,
         known=searched.known,
         reason=abstention(judged, knowledge),
         confidence=confidence,
         measured=measured,
+        signals=dict(zip(stored, measured.hits, strict=True)) if measured else {},
         weighed=weighed,
     )
 
@@ -97,38 +95,37 @@ async def _knowledge(
         _parameters(searched, wanted),
     )
     edges = [Edge(*row) for row in rows]
-    wanted = list(dict.fromkeys([*wanted, *(e.newer for e in edges), *(e.older for e in edges)]))
-    rows = await db.fetch_all(
-        connection,
-        STATEMENTS["document_items" if is_document else "message_items"],
-        _parameters(searched, wanted),
-    )
-    items = [_item(row) for row in rows]
-    return Knowledge(clocks, {item.item_id: item for item in items}, edges)
+    # Of chat everything is known of the hits themselves; of documents not what they depend on.
+    items = {} if is_document else {one.source_uri: _chat_item(one) for one in searched.stored}
+    named = [*wanted, *(e.newer for e in edges), *(e.older for e in edges)]
+    missing = [item_id for item_id in dict.fromkeys(named) if item_id not in items]
+    if missing:
+        statement = STATEMENTS["document_items" if is_document else "message_items"]
+        rows = await db.fetch_all(connection, statement, _parameters(searched, missing))
+        items |= {row[0]: _item(row) for row in rows}
+    return Knowledge(clocks, items, edges)
 
 
-async def _load_items(
+async def _with_extras(
     connection: db.Connection, searched: Searched, items: Sequence[str]
-) -> list[StoredMessage]:
-    """The messages that show items: of a document the piece that is nearest to the question."""
+) -> Searched:
+    """The search with the messages that show items, and what is known of them: of a document the
+    piece that is nearest to the question."""
     context, message_ids = searched.scope.context, list(items)
-    if items and context.source is Source.DOCUMENT:
+    if context.source is Source.DOCUMENT:
         statement = STATEMENTS.for_width("best_pieces", searched.generation.width)
         rows = await db.fetch_all(connection, statement, _parameters(searched, items))
         message_ids = [row[0] for row in rows]
-    return await load_messages(connection, context, message_ids, searched.generation.generation_id)
-
-
-async def _known_of(
-    connection: db.Connection, searched: Searched, extras: Sequence[StoredMessage]
-) -> Signals:
-    """What is known of the hits and of the extras."""
-    message_ids = [one.message.message_id for one in extras]
-    more = await read_signals(
-        connection, searched.generation, searched.scope, searched.query, message_ids
-    )
+    generation = searched.generation
+    extras = await load_messages(connection, context, message_ids, generation.generation_id)
+    shown = [one.message.message_id for one in extras]
     known = searched.known
-    return Signals({**known.cosines, **more.cosines}, {**known.coverages, **more.coverages})
+    more = await read_signals(connection, generation, searched.scope, searched.query, shown)
+    return replace(
+        searched,
+        extras=extras,
+        known=Signals(known.cosines | more.cosines, known.coverages | more.coverages),
+    )
 
 
 def _parameters(searched: Searched, items: Sequence[str]) -> dict[str, Any]:
@@ -136,6 +133,13 @@ def _parameters(searched: Searched, items: Sequence[str]) -> dict[str, Any]:
         "channel_ids": list(searched.scope.context.channel_ids),
         "items": list(items),
     }
+
+
+def _chat_item(one: StoredMessage) -> Item:
+    """As the statement message_items names it."""
+    message = one.message
+    posted = message.posted_at.astimezone(UTC)
+    return Item(one.source_uri, f"{message.author_name}, {posted:%Y-%m-%d %H:%M}", posted)
 
 
 def _item(row: TupleRow) -> Item:

@@ -252,7 +252,7 @@ def _joined(best: list[FusedMessage], judgement: Judgement) -> tuple[FoundMessag
             judged=judged,
             cosine=known.cosines.get(judged.hit.hit_id),
             term_coverage=known.coverages.get(judged.hit.hit_id),
-            signals=judgement.signals_of(judged.hit.hit_id),
+            signals=judgement.signals.get(judged.hit.hit_id, {}),
         )
         for judged in judgement.judged
     )

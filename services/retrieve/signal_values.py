@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from services.calibration import signals as names
 from services.retrieve.coverage import rarity
@@ -21,9 +21,9 @@ SHARE_DEPTH = 5
 class Reading:
     """What was read for a question.
 
-    ``chunks_with`` counts readable chunks with each word (by stem) out of ``chunk_count``;
-    ``name_words`` are those words that name a person. ``words_of`` and ``identifiers_of`` are what
-    each hit holds itself, hits in rank order. ``named_author`` is the one person named, or empty;
+    ``chunks_with`` counts readable chunks with each word (by stem) out of ``chunk_count``.
+    ``words_of`` and ``identifiers_of`` are what each hit holds itself, hits in rank order.
+    ``named_author`` is the one person named, or empty;
     the two coverages are shares of the other words in one message by that person, and by anybody
     else. ``firsts`` are the first messages of both arms.
     """
@@ -43,7 +43,6 @@ class Reading:
     named_author: str = ""
     named_coverage: float = 0.0
     other_coverage: float = 0.0
-    name_words: Collection[str] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True)

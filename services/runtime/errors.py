@@ -24,6 +24,15 @@ _PREFIX = "ERROR_REASON_"
 Reason: TypeAlias = error_pb2.ErrorReason.ValueType
 
 
+# Retrieve refused before it searched: an outcome of its own, not a fault.
+_REFUSALS = (
+    error_pb2.ERROR_REASON_CALIBRATION_MISSING,
+    error_pb2.ERROR_REASON_CALIBRATION_UNCERTIFIED,
+    error_pb2.ERROR_REASON_CALIBRATION_STALE,
+    error_pb2.ERROR_REASON_EMBEDDER_MISMATCH,
+)
+
+
 class CallError(Exception):
     """A call that failed for a reason its caller can act on.
 
@@ -51,6 +60,11 @@ class CallError(Exception):
     def reason_name(self) -> str:
         """The reason as it travels, without the enum's prefix."""
         return error_pb2.ErrorReason.Name(self.reason).removeprefix(_PREFIX)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether a search was refused before anything was retrieved."""
+        return self.reason in _REFUSALS
 
 
 def invalid(field: str, problem: str) -> CallError:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from recall.corpus.v1 import corpus_pb2
 from recall.ingest.v1 import documents_pb2
 from services.ingest.embedding import fill_vectors
-from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
 from services.ingest.resources import Resources
+from services.manifest import Manifest, ManifestObject, canonical, digest
 from tests.integration.ingest_fixtures import Ingest
 from tests.integration.lifecycle import promote, validate
 

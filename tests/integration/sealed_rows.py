@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from services.embedding.local import IDENTITY
-from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
+from services.manifest import Manifest, ManifestObject, canonical, digest
 from tests.integration.ingest_fixtures import Rows
 
 

@@ -8,8 +8,8 @@ from recall.corpus.v1 import corpus_pb2
 from recall.error.v1 import error_pb2
 from recall.ingest.v1 import documents_pb2
 from recall.retrieve.v1 import retrieve_pb2
-from services.ingest.manifest import canonical, digest
 from services.ingest.resources import Resources
+from services.manifest import canonical, digest
 from tests.conftest import Serve
 from tests.integration.document_stage import (
     Request,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recall.ingest.v1 import documents_pb2, generations_pb2
-from services.ingest.manifest import Manifest, ManifestObject, canonical, digest
+from services.manifest import Manifest, ManifestObject, canonical, digest
 from tests.integration.ingest_fixtures import Ingest, Rows, call_fails
 from tests.integration.lifecycle import audited, promote, states, validate
 

@@ -13,7 +13,7 @@ from moto.server import ThreadedMotoServer
 
 from services.cli.connection import UsageError
 from services.cli.document_sources import Found, find_documents
-from services.ingest.manifest import canonical, check
+from services.manifest import canonical, check
 
 TEXTS = {"travel.md": "Book trains.", "hr/pay.txt": "On the 25th.", "odd #1 100%?.md": "Odd."}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.ingest.manifest import (
+from services.manifest import (
     Manifest,
     ManifestObject,
     canonical,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import uuid
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from services.gateway.ingest_files import INGEST_SECONDS, Files, ingest_files
 from services.gateway.mcp import results
 from services.gateway.search_only import search_only
 from services.gateway.status import get_status
-from services.gateway.trust import Trust, is_refusal
+from services.gateway.trust import Trust
 from services.runtime.call import Call
 from services.runtime.callers import Caller, require_channels, require_workspace, require_write
 from services.runtime.errors import CallError, invalid
@@ -103,7 +102,7 @@ class Tools:
             try:
                 found = await search_only(request, context, self.stages, deadline)
             except CallError as error:
-                if not is_refusal(error):
+                if not error.is_refusal:
                     raise
                 return results.refused(error)
             cards = await issue_cards(found, context, self.stages, deadline)
@@ -133,7 +132,7 @@ class Tools:
                 context=await self._context(caller, workspace, channels),
                 narrowing=corpus_pb2.Filter(),
                 ask_id=str(uuid.uuid4()),
-                asker=hashlib.sha256(caller.name.encode()).hexdigest(),
+                asker=caller.hashed,
                 trust=Trust(
                     _MODES[trust],
                     _stamp("valid_at", valid_at),

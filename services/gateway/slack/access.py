@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import grpc
 import structlog
@@ -12,6 +12,7 @@ import structlog
 from recall.ingest.v1 import ingest_pb2
 from services.gateway.clients import Stages
 from services.gateway.slack.web_api import SlackClient
+from services.runtime.background import running
 
 KEEP_SECONDS = 60.0
 MOST_KEPT = 10_000
@@ -74,13 +75,8 @@ async def _channels_of(client: SlackClient, person_id: str) -> frozenset[str]:
 @asynccontextmanager
 async def watching(access: Access, stages: Stages) -> AsyncIterator[None]:
     """Forget what changes, for the length of the block."""
-    task = asyncio.create_task(_watch(access, stages))
-    try:
+    async with running(_watch(access, stages)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _watch(access: Access, stages: Stages) -> None:

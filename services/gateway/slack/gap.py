@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 
 from recall.ingest.v1 import ingest_pb2
 from services.gateway.clients import Stages, reach
 from services.gateway.slack.oauth import start_backfill
+from services.runtime.background import running
 from services.runtime.errors import CallError
 
 LIST_SECONDS = 5.0
@@ -45,13 +46,8 @@ async def fill_the_gap(stages: Stages, sleep: Sleep = asyncio.sleep) -> bool:
 @asynccontextmanager
 async def filling_the_gap(stages: Stages, sleep: Sleep = asyncio.sleep) -> AsyncIterator[None]:
     """Fill it once, as soon as ingest answers, during the block."""
-    task = asyncio.create_task(_once(stages, sleep))
-    try:
+    async with running(_once(stages, sleep)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _once(stages: Stages, sleep: Sleep) -> None:

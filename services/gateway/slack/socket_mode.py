@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -34,6 +34,7 @@ from services.gateway.slack.events import (
 )
 from services.gateway.slack.gap import fill_the_gap
 from services.gateway.slack.record import record
+from services.runtime.background import running
 from services.runtime.errors import CallError
 
 # Four missed pings end a connection.
@@ -49,13 +50,8 @@ async def socket_mode(
     slack: SlackSettings, stages: Stages, ping_seconds: float = PING_SECONDS
 ) -> AsyncIterator[None]:
     """Receive for the length of the block."""
-    task = asyncio.create_task(_stay_connected(slack, stages, ping_seconds))
-    try:
+    async with running(_stay_connected(slack, stages, ping_seconds)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _stay_connected(slack: SlackSettings, stages: Stages, ping_seconds: float) -> None:

@@ -118,6 +118,13 @@ FROM calibration_replays
 WHERE workspace_id = %(workspace_id)s AND calibration_id = ANY (%(calibration_ids)s::text[])
 ORDER BY measured_at
 
+-- name: calibrated_workspaces
+-- By the queue role: most workspaces have nothing that could be due.
+SELECT DISTINCT workspace_id
+FROM calibrations
+WHERE state = 'published'
+ORDER BY workspace_id
+
 -- name: due_replays
 -- Due by time, or since a twentieth of the corpus changed. What is sealed changes only in its targets.
 SELECT
